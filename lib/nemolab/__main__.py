@@ -1,0 +1,5 @@
+"""`python -m nemolab`."""
+
+from nemolab.cli import main
+
+main()

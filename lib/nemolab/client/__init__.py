@@ -1,0 +1,1 @@
+"""Clients of a served model: OpenAI API, stream timing, Prometheus metrics."""

@@ -1,0 +1,1 @@
+"""What every other package rests on: errors, findings, files, statuses, parameters and results."""

@@ -1,0 +1,1 @@
+"""One module an engine: how a profile becomes a launch, and how a process is run, watched and stopped."""

@@ -1,0 +1,1 @@
+"""Facts about the host, and what a profile requires of it."""

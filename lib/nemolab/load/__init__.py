@@ -1,0 +1,1 @@
+"""Staged load, service-level objectives and their statistics."""

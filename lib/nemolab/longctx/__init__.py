@@ -1,0 +1,1 @@
+"""Long-context suites: exact prompts, tasks, scoring, statistics, failure classes."""

@@ -1,0 +1,1 @@
+"""A small checkpoint of the same architecture that really answers."""

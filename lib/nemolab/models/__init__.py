@@ -1,0 +1,1 @@
+"""Facts about the models as data, and the arithmetic of their architecture."""

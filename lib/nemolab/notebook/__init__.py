@@ -1,0 +1,1 @@
+"""What notebooks import: params, results, show, progress, replay."""

@@ -1,0 +1,1 @@
+"""What runs notebooks: spec, runner, record, report, diff, sign-off."""
