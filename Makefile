@@ -1,28 +1,31 @@
-# Each target calls `nemolab` or one tool; uv lives in a venv of its own and never touches the system.
-SHELL := /bin/bash
-UV := .uv/bin/uv
-RUN := $(UV) run --locked --no-sync
-export UV_PYTHON_DOWNLOADS ?= never
+# Every target is one command over `nemolab` or a tool; tools/setup.sh prepares what it needs (uv in .uv, packages in .venv).
+RUN := .uv/bin/uv run --locked --no-sync
+RUNBOOK ?= runbooks/quickstart.yaml
+LOCKED := pyproject.toml uv.lock tools/setup.sh
 
-.PHONY: report test lab run check live lock clean
 .DEFAULT_GOAL := report
+.PHONY: report test lab run check live clean
 
-report: .venv/report.ok
-	$(RUN) nemolab run runbooks/quickstart.yaml
+report: .venv/report.ok  ## run the quickstart on the embedded engine; prints the report's path and verdict
+	@$(RUN) nemolab run runbooks/quickstart.yaml
 
-test: .venv/dev.ok
-	$(RUN) bash tests/run.sh
+test: .venv/dev.ok  ## all tests: units, faults, reports in replay, one live runbook
+	@$(RUN) pytest -n 2 --dist loadfile
 
-check: .venv/dev.ok
-	$(RUN) bash tests/check.sh
+live: .venv/dev.ok  ## only the tests that start the embedded engine
+	@$(RUN) pytest -m live
 
-lab: .venv/lab.ok
-	$(RUN) jupyter lab notebooks/00_start_here.ipynb
+check: .venv/dev.ok  ## ruff, mypy, import-linter, notebook linter
+	@$(RUN) tools/check.sh
 
-# make run RUNBOOK=runbooks/quickstart.yaml
-run: .venv/report.ok
-	$(RUN) nemolab run $(RUNBOOK)
+lab: .venv/lab.ok  ## JupyterLab, opened at the first notebook
+	@$(RUN) jupyter lab notebooks/00_start_here.ipynb
 
-$(UV): | .uv/preflight.ok
-	python3 -m venv .uv && .uv/bin/pip install -q --disable-pip-version-check uv==0.13.9
+run: .venv/report.ok  ## make run RUNBOOK=runbooks/...yaml
+	@$(RUN) nemolab run $(RUNBOOK)
 
+.venv/%.ok: $(LOCKED)
+	@tools/setup.sh $*
+
+clean:  ## remove the environments; reports stay
+	rm -rf .uv .venv
