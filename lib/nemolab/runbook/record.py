@@ -69,6 +69,7 @@ class StepRecord(_Model):
     failure: Failure | None = None
     kept_from: str | None = None  # run id that the step was measured in, if not in this one
     notebook_sha256: str = ""  # of the executed notebook beside the record
+    code_sha256: str = ""  # `normalise.code_sha256` of the source notebook that was executed
     recordings: dict[str, str] = Field(default_factory=dict)  # path relative to the run folder -> sha256
     sign_off_roles: tuple[str, ...] = ()
     sign_offs: tuple[SignOff, ...] = ()
@@ -80,6 +81,7 @@ class RunRecord(_Model):
 
     schema_version: int = SCHEMA
     run_id: str
+    replay_of: str | None = None  # run whose recordings were replayed; None for a run that measured
     runbook: str  # file stem
     runbook_path: str  # relative to the checkout
     runbook_sha256: str
