@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+
+from nemolab.core.secrets import find_key_shapes, redact, secret_like
+
+
+@pytest.mark.parametrize(
+    "name", ["api_key", "token", "hf_token", "password", "client_secret", "auth", "API_KEY", "bearer", "db_pwd"]
+)
+def test_names_that_would_hold_a_secret(name: str) -> None:
+    assert secret_like(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "api_key_env", "token_env", "max_tokens", "max_token", "prompt_tokens", "num_key_value_heads", "keyboard",
+        "tokenizer", "key_count", "author", "monkey", "tokens_per_second", "secret_file", "needle_keys",
+    ],
+)  # fmt: skip
+def test_names_that_do_not(name: str) -> None:
+    assert not secret_like(name)
+
+
+# Built at run time, so that no scanner of this repository takes a fixture for a leak.
+KEYS = {
+    "NVIDIA API key": "nvapi-" + "a1B2" * 16,
+    "Hugging Face token": "hf_" + "aB3d" * 9,
+    "OpenAI-style key": "sk-" + "proj-" + "aB3d" * 8,
+    "GitHub token": "ghp_" + "aB3d" * 9,
+    "AWS access key": "AKIA" + "ABCD" * 4,
+    "Google API key": "AIza" + "aB3d5" * 7,
+    "private key": "-----BEGIN RSA " + "PRIVATE KEY-----",
+    "bearer token": "Authorization: Bearer " + "aB3d" * 8,
+    "JSON web token": "eyJ" + "hbGciOiJI" * 2 + "." + "eyJzdWIiOiIx" + "." + "dBjftJeZ4CVP",
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_key_shapes_are_found_and_redacted(kind: str) -> None:
+    text = f"before {KEYS[kind]} after"
+    assert kind in [found for found, _ in find_key_shapes(text)]
+    cleaned = redact(text)
+    assert KEYS[kind] not in cleaned
+    assert cleaned.startswith("before ")
+    assert cleaned.endswith(" after")
+    assert not find_key_shapes(cleaned)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "task-specific-tokens-and-other-long-hyphenated-words",
+        "nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-NVFP4",
+        "hf_transfer is on",
+        "the bearer of this letter is a friend",
+    ],
+)
+def test_ordinary_text_has_none(text: str) -> None:
+    assert find_key_shapes(text) == []
