@@ -1,0 +1,82 @@
+"""`nemolab host`: facts of this machine, and what it lacks for an engine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nemolab.core.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from nemolab.core.finding import Finding
+    from nemolab.host import HostFacts
+
+
+@click.command()
+@click.option("--engine", default=None, help="Engine that is to run here: llamacpp, vllm, sglang, nim, ...")
+@click.option("--gpus", type=click.IntRange(min=0), default=0, help="GPUs used together; 0 for the engine's minimum.")
+@click.option("--gpu-memory-gib", type=float, default=0.0, help="Free memory that each GPU needs.")
+@click.option("--disk-gb", type=float, default=0.0, help="Free disk for checkpoints.")
+@click.option("--port", type=click.IntRange(0, 65535), multiple=True, help="Port that must be free; may be repeated.")
+@click.option("--from", "recorded", type=click.Path(path_type=Path), help="Read recorded facts instead of this host.")
+@click.option("--json", "as_json", is_flag=True, help="Print facts, and findings if an engine is named, as JSON.")
+def host(
+    engine: str | None,
+    gpus: int,
+    gpu_memory_gib: float,
+    disk_gb: float,
+    port: tuple[int, ...],
+    recorded: Path | None,
+    as_json: bool,
+) -> int:
+    """Say what this machine is and, with --engine, whether that engine can run on it.
+
+    \b
+    Examples:
+      nemolab host
+      nemolab host --engine vllm --gpus 8 --disk-gb 352 --port 8000
+      nemolab host --json > facts.json
+
+    Nothing is changed. What nobody can be asked is "unknown", never "fine".
+    Exit code 1 when something that is needed is missing or unknown.
+    """
+    from nemolab import host as lib
+
+    found = _read(recorded) if recorded else lib.facts(ports=port)
+    findings: tuple[Finding, ...] = ()
+    if engine:
+        need = lib.for_launch(engine, gpus=gpus, gpu_memory_gib=gpu_memory_gib, disk_gb=disk_gb, ports=port)
+        findings = lib.check(found, need)
+    if as_json:
+        document = found.as_dict()
+        if engine:
+            document = {"facts": document, "findings": [item.as_dict() for item in findings]}
+        click.echo(json.dumps(document, indent=1))
+    else:
+        _show(found, engine, findings)
+    return int(ExitCode.PASSED if not engine or lib.verdict(findings).startswith("fit") else ExitCode.FAILED)
+
+
+def _read(path: Path) -> HostFacts:
+    from nemolab.host import HostFacts
+
+    try:
+        return HostFacts.from_dict(json.loads(path.read_bytes()), where=str(path))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read: {error}", where=str(path)) from None
+
+
+def _show(found: HostFacts, engine: str | None, findings: tuple[Finding, ...]) -> None:
+    from nemolab import host as lib
+    from nemolab.cli import text
+
+    click.echo(text.table(lib.rows(found), header=False))
+    click.echo("\n" + text.table(lib.disk_rows(found)) + "\n(sizes in GB)")
+    for gpu in lib.gpu_rows(found):
+        click.echo("\n" + text.table([{"fact": k, "value": v} for k, v in gpu.items()], header=False))
+    if engine:
+        click.echo("\n" + (text.findings(findings) or "No findings."))
+        click.echo(f"\nFor {engine} this host is {lib.verdict(findings)}.")
