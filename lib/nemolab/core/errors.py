@@ -34,6 +34,10 @@ class NemolabError(Exception):
         head = f"{self.where}: {self.what}" if self.where else self.what
         return f"{head}\n  fix: {self.fix}" if self.fix else head
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows instead of a traceback: the message, for the fault is not in the notebook's code."""
+        return [f"{type(self).__name__}: {self}"]
+
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.what, self.where, self.fix))
 

@@ -17,8 +17,10 @@ WIDTH, HEIGHT = 760, 400
 # What the bundle in the reports can draw: README of plotly.js-cartesian-dist-min 4.1.1. Any other type is drawn wrong
 # or not at all, without an error (plotly.js#4813).
 TRACES = frozenset(
-    ("bar", "box", "contour", "heatmap", "histogram", "histogram2d", "histogram2dcontour")
-    + ("image", "pie", "scatter", "scatterternary", "violin")
+    {
+        *("bar", "box", "contour", "heatmap", "histogram", "histogram2d", "histogram2dcontour"),
+        *("image", "pie", "scatter", "scatterternary", "violin"),
+    }
 )
 
 
