@@ -3,6 +3,7 @@
 from nemolab.load.ladder import run_ladder
 from nemolab.load.plan import Plan, Slo, Stage, stages
 from nemolab.load.rows import LadderResult, Request, StageRun
+from nemolab.load.server import server_counters
 from nemolab.load.summary import Knee, Summary, knee, summarise
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Summary",
     "knee",
     "run_ladder",
+    "server_counters",
     "stages",
     "summarise",
 ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nemolab.core.finding import Finding, Severity
 from nemolab.core.intervals import Quantile, needed_for_quantile
-from nemolab.load.plan import Slo
+from nemolab.load.plan import Plan, Slo
 from nemolab.load.rows import LadderResult
 from nemolab.load.summary import Knee, Rate, Summary
 
@@ -20,6 +20,21 @@ def axis(ladder: LadderResult) -> str:
     """Name of the load axis."""
     closed = all(run.stage.mode == "closed" for run in ladder.stages)
     return "requests in flight" if closed else "requests a second"
+
+
+def plan_table(plan: Plan, slo: Slo) -> pd.DataFrame:
+    """What will be sent, before it is sent: one row a stage."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            "stage": [str(stage) for stage in plan.stages],
+            "requests": [stage.requests for stage in plan.stages],
+            "prompt tokens": [stage.requests * plan.prompt_tokens for stage in plan.stages],
+            "output tokens": [stage.requests * plan.output_tokens for stage in plan.stages],
+            "limits": [str(slo)] * len(plan.stages),
+        }
+    )
 
 
 def throughput_table(summaries: Sequence[Summary]) -> pd.DataFrame:
