@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 _TABLE = "border-collapse:collapse;margin:0.4em 0"
 _CELL = "padding:0.2em 0.8em 0.2em 0;vertical-align:top;white-space:pre-wrap;text-align:"
@@ -26,6 +27,16 @@ class Table:
     numeric: tuple[bool, ...]
     caption: str = ""
     left_out: int = 0
+
+    def as_document(self) -> dict[str, Any]:
+        """The table as JSON values, from which a report makes its own HTML."""
+        return {
+            "columns": list(self.header),
+            "rows": [list(row) for row in self.rows],
+            "numeric": list(self.numeric),
+            "caption": self.caption,
+            "left_out": self.left_out,
+        }
 
     def as_html(self) -> str:
         """The table as HTML of class `nemolab-table`, so that a report can style it."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 PLOTLY = "application/vnd.plotly.v1+json"
 VERDICT = "application/vnd.nemolab.verdict.v1+json"
 FINDINGS = "application/vnd.nemolab.findings.v1+json"
+TABLE = "application/vnd.nemolab.table.v1+json"  # a report shows tables from this and never takes HTML from an output
 
 Rows = Iterable[Mapping[str, Any]]
 _ORDER = list(Severity)
@@ -141,7 +142,7 @@ def table_of(
 
 
 def _emit_table(made: Table) -> None:
-    emit({"text/html": made.as_html(), "text/plain": made.as_text()})
+    emit({TABLE: made.as_document(), "text/html": made.as_html(), "text/plain": made.as_text()})
 
 
 def _columns(data: Any) -> tuple[list[str], list[list[Any]]]:
