@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any
+
+MIME = "application/vnd.nemolab.table.v1+json"  # a report shows tables from this and never takes HTML from an output
 
 _TABLE = "border-collapse:collapse;margin:0.4em 0"
 _CELL = "padding:0.2em 0.8em 0.2em 0;vertical-align:top;white-space:pre-wrap;text-align:"
@@ -28,6 +31,10 @@ class Table:
     caption: str = ""
     left_out: int = 0
 
+    def as_output(self) -> dict[str, Any]:
+        """The table as a notebook output: its data for reports, HTML for JupyterLab, text for everything else."""
+        return {MIME: self.as_document(), "text/html": self.as_html(), "text/plain": self.as_text()}
+
     def as_document(self) -> dict[str, Any]:
         """The table as JSON values, from which a report makes its own HTML."""
         return {
@@ -37,6 +44,17 @@ class Table:
             "caption": self.caption,
             "left_out": self.left_out,
         }
+
+    @classmethod
+    def of_document(cls, data: Mapping[str, Any]) -> Table:
+        """The table that `as_document` gave."""
+        return cls(
+            header=tuple(map(str, data["columns"])),
+            rows=tuple(tuple(map(str, row)) for row in data["rows"]),
+            numeric=tuple(map(bool, data["numeric"])),
+            caption=str(data["caption"]),
+            left_out=int(data["left_out"]),
+        )
 
     def as_html(self) -> str:
         """The table as HTML of class `nemolab-table`, so that a report can style it."""

@@ -26,6 +26,9 @@ from nemolab.core.errors import NemolabError
 from nemolab.core.files import write_json
 from nemolab.core.secrets import find_key_shapes
 from nemolab.notebook import frontend, progress
+from nemolab.notebook.committed import CommittedRun, open_run
+
+__all__ = ["CommittedRun", "open_run", "recorded"]
 
 A = ParamSpec("A")
 R = TypeVar("R")

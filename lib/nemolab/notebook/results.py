@@ -49,7 +49,7 @@ def publish(results: Results, findings: Sequence[Finding] = ()) -> None:
         _compare(document, path)
     else:
         write_json(path, document)
-    _show(document)
+    frontend.emit(output(document))
 
 
 def differences(expected: Any, actual: Any, at: str = "") -> Iterator[str]:
@@ -111,13 +111,13 @@ def _leaves(value: Any, at: str) -> Iterator[tuple[str, Any]]:
         yield at, value
 
 
-def _show(document: dict[str, Any]) -> None:
-    rows = [[name, cell(entry["value"]), entry["unit"], entry["help"]] for name, entry in document["values"].items()]
+def output(document: dict[str, Any]) -> dict[str, Any]:
+    """A results document as a notebook output."""
+    rows = [(name, cell(entry["value"]), entry["unit"], entry["help"]) for name, entry in document["values"].items()]
     table = html.Table(
-        header=("result", "value", "unit", "meaning"), rows=tuple(map(tuple, rows)), numeric=(False, True, False, False)
+        header=("result", "value", "unit", "meaning"), rows=tuple(rows), numeric=(False, True, False, False)
     )
-    emitted = {MIME: document, "text/html": table.as_html(), "text/plain": table.as_text()}
-    frontend.emit(emitted)
+    return {MIME: document, "text/html": table.as_html(), "text/plain": table.as_text()}
 
 
 def _short(value: Any) -> str:

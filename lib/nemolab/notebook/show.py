@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 PLOTLY = "application/vnd.plotly.v1+json"
 VERDICT = "application/vnd.nemolab.verdict.v1+json"
 FINDINGS = "application/vnd.nemolab.findings.v1+json"
-TABLE = "application/vnd.nemolab.table.v1+json"  # a report shows tables from this and never takes HTML from an output
 
 Rows = Iterable[Mapping[str, Any]]
 _ORDER = list(Severity)
+_COLOUR = {"passed": "#009E73", "skipped": "#777777", "waiting for sign-off": "#E69F00", "failed": "#D55E00"}
 _BOX = "border-left:0.4em solid {};padding:0.4em 0.8em;margin:0.4em 0"
 
 
@@ -58,7 +58,7 @@ def figure(
     document = _figure_document(fig, title, alt, height)
     emit({PLOTLY: document, "text/plain": f"Figure: {title}\n{alt}"})
     if table is not None:
-        _emit_table(table_of(table, units=units))
+        emit(table_of(table, units=units).as_output())
 
 
 def table(
@@ -70,7 +70,7 @@ def table(
         data: a DataFrame (a named index becomes columns), or rows as dicts of the same keys.
         units: column -> unit.
     """
-    _emit_table(table_of(data, units=units, caption=caption, limit=limit))
+    emit(table_of(data, units=units, caption=caption, limit=limit).as_output())
 
 
 def text(content: str, *, label: str = "", limit: int = 4000) -> None:
@@ -82,21 +82,24 @@ def text(content: str, *, label: str = "", limit: int = 4000) -> None:
 
 def findings(items: Sequence[Finding]) -> None:
     """Show findings, gravest first, each with its fix and source."""
-    ordered = sorted(items, key=lambda item: _ORDER.index(item.severity))
-    rows = [[str(f.severity), f.code, f.where or f.flag or "", f.message, f.fix, f.source] for f in ordered]
+    emit(findings_output([item.as_dict() for item in sorted(items, key=lambda item: _ORDER.index(item.severity))]))
+
+
+def findings_output(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Findings, as `Finding.as_dict` gives them, as a notebook output."""
+    names = ("severity", "code", "about", "message", "fix", "source")
+    rows = [{**item, "about": item.get("where") or item.get("flag")} for item in items]
     made = Table(
-        header=("severity", "code", "about", "finding", "fix", "source"),
-        rows=tuple(tuple(row) for row in rows),
-        numeric=(False,) * 6,
+        header=names,
+        rows=tuple(tuple(str(row.get(name) or "") for name in names) for row in rows),
+        numeric=(False,) * len(names),
     )
     none = "No findings."
-    emit(
-        {
-            FINDINGS: {"findings": [item.as_dict() for item in ordered]},
-            "text/html": made.as_html() if rows else f"<p>{none}</p>",
-            "text/plain": made.as_text() if rows else none,
-        }
-    )
+    return {
+        FINDINGS: {"findings": [dict(item) for item in items]},
+        "text/html": made.as_html() if rows else f"<p>{none}</p>",
+        "text/plain": made.as_text() if rows else none,
+    }
 
 
 def verdict(status: Status | str | bool, sentence: str) -> None:
@@ -106,15 +109,17 @@ def verdict(status: Status | str | bool, sentence: str) -> None:
         status: a `Status`, its text, or whether it passed.
     """
     status = (Status.PASSED if status else Status.FAILED) if isinstance(status, bool) else Status(status)
-    colour = {Status.PASSED: "#009E73", Status.SKIPPED: "#777", Status.WAITING: "#E69F00"}.get(status, "#D55E00")
-    emit(
-        {
-            VERDICT: {"status": str(status), "sentence": sentence},
-            "text/html": f'<div class="nemolab-verdict" style="{_BOX.format(colour)}">'
-            f"<strong>{escape(str(status).upper())}</strong> {escape(sentence)}</div>",
-            "text/plain": f"{str(status).upper()}: {sentence}",
-        }
-    )
+    emit(verdict_output(str(status), sentence))
+
+
+def verdict_output(status: str, sentence: str) -> dict[str, Any]:
+    """A verdict as a notebook output."""
+    return {
+        VERDICT: {"status": status, "sentence": sentence},
+        "text/html": f'<div class="nemolab-verdict" style="{_BOX.format(_COLOUR.get(status, _COLOUR["failed"]))}">'
+        f"<strong>{escape(status.upper())}</strong> {escape(sentence)}</div>",
+        "text/plain": f"{status.upper()}: {sentence}",
+    }
 
 
 def note(sentence: str) -> None:
@@ -139,10 +144,6 @@ def table_of(
         caption=caption,
         left_out=max(0, count - limit),
     )
-
-
-def _emit_table(made: Table) -> None:
-    emit({TABLE: made.as_document(), "text/html": made.as_html(), "text/plain": made.as_text()})
 
 
 def _columns(data: Any) -> tuple[list[str], list[list[Any]]]:
