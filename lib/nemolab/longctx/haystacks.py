@@ -1,0 +1,82 @@
+"""What needles hide in: endless lines, the same for the same seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import cycle, repeat
+from pathlib import Path
+from random import Random
+
+from nemolab.core.errors import UsageError
+from nemolab.miniature import wording
+from nemolab.miniature.wording import Kind
+
+Source = Callable[[], Iterator[str]]
+_POOL = 2048  # distinct lines of prose a haystack is drawn from: distinct enough, and counted once each
+
+
+def noise() -> Iterator[str]:
+    """RULER's repeated line."""
+    return repeat(" ".join(wording.NOISE))
+
+
+def prose(seed: int) -> Source:
+    """Varied plain sentences of no meaning, three a line."""
+
+    def lines() -> Iterator[str]:
+        rng = Random(f"{seed} prose")
+        pool = [" ".join(wording.prose(rng) for _ in range(3)) for _ in range(_POOL)]
+        while True:
+            yield from rng.choices(pool, k=_POOL)
+
+    return lines
+
+
+def needles(kind: Kind, seed: int, taken: frozenset[str]) -> Source:
+    """Nothing but needles of `kind`, with keys that are not in `taken`: RULER's hardest haystack."""
+
+    def lines() -> Iterator[str]:
+        rng = Random(f"{seed} needles")
+        number = 0
+        while True:
+            # A number makes the key unique without remembering the others; there are only 20,000 pairs of words.
+            number += 1
+            key = wording.value("uuid", rng) if kind == "uuid" else f"{wording.key(rng)}-{number}"
+            if key not in taken:
+                yield wording.needle(kind, key, wording.value(kind, rng))
+
+    return lines
+
+
+def document(paths: tuple[Path, ...]) -> Source:
+    """The user's own text, sentence by sentence, from .txt and .md files, read again from the start when it ends.
+
+    Raises:
+        UsageError: a file that cannot be read as text, or nothing in them.
+    """
+    lines: list[str] = []
+    for path in paths:
+        if path.suffix.lower() not in (".txt", ".md"):
+            raise UsageError("not a .txt or .md file", where=str(path), fix="convert it to text first")
+        try:
+            lines += _sentences(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"cannot read: {error}", where=str(path), fix="give a text file in UTF-8") from None
+    if not lines:
+        raise UsageError("no text in them", where=", ".join(map(str, paths)))
+    return lambda: cycle(lines)
+
+
+def _sentences(text: str) -> list[str]:
+    """One sentence or line each, at most about 400 characters, without empty lines."""
+    import re
+
+    out: list[str] = []
+    for paragraph in text.splitlines():
+        rest = " ".join(paragraph.split())
+        for sentence in re.split(r"(?<=[.!?])\s+", rest) if rest else ():
+            while len(sentence) > 400 and (cut := sentence.rfind(" ", 0, 400)) > 0:
+                out.append(sentence[:cut])
+                sentence = sentence[cut + 1 :]
+            out.append(sentence)
+    return out
