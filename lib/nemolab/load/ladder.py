@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nemolab.client.endpoint import Endpoint
+from nemolab.client.session import open_session
 from nemolab.client.stream import ErrorClass, StreamResult, stream_chat
 from nemolab.core import aio
 from nemolab.core.errors import NemolabError
@@ -46,13 +47,10 @@ def run_ladder(
 
 
 async def _ladder(endpoint: Endpoint, plan: Plan, progress: Progress, counters: Snapshot) -> LadderResult:
-    import aiohttp
-
     total = sum(stage.requests for stage in plan.stages)
     runs: list[StageRun] = []
     notes: list[str] = []
-    # One connection a stream, and no limit of aiohttp's own below the load.
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+    async with open_session(endpoint) as session:
         ruler, ignore_eos = await _calibrate(session, endpoint, plan)
         if not ignore_eos:
             notes.append("The server refused ignore_eos, so outputs end where the model ends them.")
