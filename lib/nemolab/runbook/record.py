@@ -93,6 +93,8 @@ class RunRecord(_Model):
     started: datetime
     ended: datetime | None = None
     pid: int | None = None  # of the runner, while it runs
+    pid_started: str | None = None  # `engines.identity.born` of it: the number alone may be another's by now
+    by: str = ""  # who asked for the run, if they said so
     command: tuple[str, ...] = ()  # how to reproduce
     parameters: dict[str, Any] = Field(default_factory=dict)
     parameter_help: dict[str, str] = Field(default_factory=dict)

@@ -1,0 +1,83 @@
+"""`nemolab run`, `nemolab list`, `nemolab sign-off`."""
+
+from __future__ import annotations
+
+import click
+
+from nemolab.core.errors import UsageError
+
+
+@click.command()
+@click.argument("runbook", required=False)
+@click.option("--set", "sets", metavar="NAME=VALUE", multiple=True, help="Set a parameter of the runbook. Repeatable.")
+@click.option("--dry-run", is_flag=True, help="Print the plan, check every notebook, start nothing.")
+@click.option("--fresh", is_flag=True, help="Measure every step again; keep nothing of earlier runs.")
+@click.option("--resume", metavar="RUN", help="Go on with a run that did not end well, in its own folder.")
+@click.option("--replay", metavar="RUN", help="Execute a run's notebooks again on its recordings; measure nothing.")
+@click.option("--until", metavar="STEP", help="Run only this step and what it needs.")
+@click.option("--jobs", type=click.IntRange(1), help="Independent steps side by side. Default: one a core.")
+@click.option("--by", metavar="NAME", default="", help="Who asks for the run; stands in the report.")
+def run(
+    runbook: str | None,
+    sets: tuple[str, ...],
+    dry_run: bool,
+    fresh: bool,
+    resume: str | None,
+    replay: str | None,
+    until: str | None,
+    jobs: int | None,
+    by: str,
+) -> int:
+    """Run a RUNBOOK (a file, or its name in runbooks/) and write its report.
+
+    Steps whose notebook, parameters and library have not changed since they last passed are kept from that run.
+
+    \b
+      nemolab run quickstart                        everything that is not up to date
+      nemolab run quickstart --set rates=[1,2,4]    with another parameter
+      nemolab run quickstart --fresh                all again
+      nemolab run --resume 20260115-101500-3f9a     after a failure, a Ctrl-C or a sign-off
+      nemolab run --replay 20260115-101500-3f9a     without servers and without measuring
+    """
+    from nemolab.runbook import commands
+
+    if sum(map(bool, (runbook, resume, replay))) != 1:
+        raise UsageError("say one of: RUNBOOK, --resume RUN, --replay RUN", fix="`nemolab list` shows both")
+    if replay:
+        if sets or dry_run or fresh or until:
+            raise UsageError("a replay takes no other option than --jobs")
+        return commands.replay(replay, jobs=jobs)
+    parsed = commands.parse_sets(sets)
+    if resume:
+        if sets or fresh:
+            raise UsageError("--resume goes on with the run's own parameters", fix="leave out --set and --fresh")
+        return commands.resume(resume, until=until, jobs=jobs, dry_run=dry_run)
+    assert runbook is not None
+    if dry_run:
+        return commands.dry_run(runbook, parsed, until=until, fresh=fresh)
+    return commands.run(runbook, parsed, until=until, fresh=fresh, jobs=jobs, by=by)
+
+
+@click.command("list")
+@click.argument("runbook", required=False)
+def list_(runbook: str | None) -> int:
+    """List the runbooks with their last runs; with a RUNBOOK, all of its runs."""
+    from nemolab.runbook import listing
+
+    for line in listing.runs(runbook) if runbook else listing.runbooks():
+        click.echo(line)
+    return 0
+
+
+@click.command("sign-off")
+@click.argument("run")
+@click.argument("step")
+@click.option("--role", required=True, help="The role in which you answer for the step.")
+@click.option("--by", required=True, metavar="NAME", help="Who you are.")
+@click.option("--note", default="", help="What the reader should know.")
+def sign_off(run: str, step: str, role: str, by: str, note: str) -> int:
+    """Sign STEP of RUN off. The sign-off holds until anything beneath the step changes."""
+    from nemolab.runbook import sign_off as signing
+
+    click.echo(signing.sign(run, step, role=role, by=by, note=note))
+    return 0

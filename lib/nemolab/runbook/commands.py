@@ -1,0 +1,182 @@
+"""What the commands do, from a name to an exit code. Prints to standard output what a person came for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nemolab.core import paths
+from nemolab.core.errors import NemolabError, UsageError
+from nemolab.core.status import Status
+from nemolab.runbook import console, keeping, plan, spec, store
+from nemolab.runbook.keeping import Decision
+from nemolab.runbook.plan import Plan
+from nemolab.runbook.record import RunRecord
+
+
+def parse_sets(sets: tuple[str, ...]) -> dict[str, str]:
+    """`NAME=VALUE` texts as a mapping."""
+    parsed: dict[str, str] = {}
+    for text in sets:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"{text!r} is not NAME=VALUE", where="--set")
+        parsed[name.strip()] = value
+    return parsed
+
+
+def run(runbook: str, sets: Mapping[str, str], *, until: str | None, fresh: bool, jobs: int | None, by: str) -> int:
+    """Run a runbook, or say that its newest run still holds."""
+    made = plan.make(spec.load(spec.find(runbook)), sets, until=until)
+    earlier, folder, decisions = (None, None, {}) if fresh else newest(made)
+    if earlier and folder and holds(made, earlier, decisions):
+        _say_kept(earlier, folder)
+        return int(earlier.status.exit_code)
+    command = ("nemolab", "run", _as_written(made), *_options(sets, until))
+    return _execute(made, None, earlier, folder, decisions, command=command, jobs=jobs, by=by)
+
+
+def resume(run_name: str, *, until: str | None, jobs: int | None, dry_run: bool) -> int:
+    """Go on with a run in its own folder."""
+    folder = store.find(run_name)
+    earlier = store.read(folder)
+    if earlier.replay_of:
+        raise UsageError("a replay cannot be resumed", where=earlier.run_id, fix=f"resume {earlier.replay_of}")
+    if earlier.status is Status.RUNNING:
+        raise UsageError(f"this run is being run by pid {earlier.pid}", where=earlier.run_id, fix="wait for it")
+    made = plan.make(spec.load(spec.find(earlier.runbook_path)), earlier.parameters, until=until)
+    decisions = keeping.decide(made, earlier, folder)
+    if dry_run:
+        _print_plan(made, earlier, decisions)
+        return 0
+    if holds(made, earlier, decisions):
+        _say_kept(earlier, folder)
+        return int(earlier.status.exit_code)
+    return _execute(made, folder, earlier, folder, decisions, command=earlier.command, jobs=jobs, by=earlier.by)
+
+
+def replay(run_name: str, *, jobs: int | None) -> int:
+    """Execute a run's notebooks again on its recordings."""
+    from nemolab.runbook import replaying
+
+    shown = console.best()
+    record, folder = replaying.replay(store.find(run_name), console=shown, jobs=jobs)
+    _say_end(record, folder)
+    return int(record.status.exit_code)
+
+
+def dry_run(runbook: str, sets: Mapping[str, str], *, until: str | None, fresh: bool) -> int:
+    """Print the plan."""
+    made = plan.make(spec.load(spec.find(runbook)), sets, until=until)
+    earlier, _, decisions = (None, None, keeping.decide(made, None, None)) if fresh else newest(made)
+    return _print_plan(made, earlier, decisions)
+
+
+def newest(made: Plan) -> tuple[RunRecord | None, Path | None, dict[str, Decision]]:
+    """The newest run that steps can be kept from, and what is decided of each."""
+    for folder in store.runs_of(made.spec.name):
+        try:
+            found = store.read(folder)
+        except NemolabError:
+            continue  # of another version, or damaged: nothing to keep
+        decisions = keeping.decide(made, found, folder)
+        if any(decision.kept for decision in decisions.values()):
+            return found, folder, decisions
+    return None, None, keeping.decide(made, None, None)
+
+
+def holds(made: Plan, earlier: RunRecord, decisions: Mapping[str, Decision]) -> bool:
+    """Whether running now would change nothing: all is kept, or what is missing is a sign-off."""
+    before = {step.id: step for step in earlier.steps}
+    if earlier.status not in (Status.PASSED, Status.WAITING):
+        return False
+    for step in made.steps:
+        decision = decisions.get(step.id)
+        if step.skip or (decision and decision.kept and decision.kept.status is before[step.id].status):
+            continue
+        if not _waits(made, step.id, decisions):
+            return False
+    return True
+
+
+def _waits(made: Plan, step_id: str, decisions: Mapping[str, Decision]) -> bool:
+    """Whether a step cannot run before somebody signs one of its ancestors off."""
+    step = next(s for s in made.steps if s.id == step_id)
+    for need in step.needs:
+        kept = decisions[need].kept if need in decisions else None
+        if (kept and kept.status is Status.WAITING) or (not kept and _waits(made, need, decisions)):
+            return True
+    return False
+
+
+def _execute(
+    made: Plan,
+    folder: Path | None,
+    earlier: RunRecord | None,
+    kept_folder: Path | None,
+    decisions: Mapping[str, Decision],
+    *,
+    command: tuple[str, ...],
+    jobs: int | None,
+    by: str,
+) -> int:
+    from datetime import UTC, datetime
+
+    from nemolab.runbook import report, runner
+
+    folder = folder or store.create(made.spec.name, datetime.now(UTC))
+    record = runner.new_record(made, folder.name, command=command, by=by)
+    kept = runner.Kept(kept_folder, decisions) if earlier and kept_folder else None
+    done = runner.Runner(made, folder, record, kept, console.best(), jobs or runner.jobs_by_default()).run()
+    report.write(folder)
+    _say_end(done, folder)
+    return int(done.status.exit_code)
+
+
+def _say_end(record: RunRecord, folder: Path) -> None:
+    print(f"{record.title}: {record.status.value}")
+    for reason in record.reasons:
+        print(f"  {reason}")
+    for step in record.steps:
+        if step.hint and step.status not in (Status.PASSED, Status.SKIPPED, Status.NOT_RUN, Status.WAITING):
+            print(f"  help: {_shown(paths.notebooks() / (step.hint.removesuffix('.ipynb') + '.ipynb'))}")
+    if record.status is Status.WAITING:
+        for step in record.steps:
+            if step.status is Status.WAITING:
+                print(f"  sign: nemolab sign-off {record.run_id} {step.id} --role ROLE --by NAME")
+    elif record.status is not Status.PASSED and not record.replay_of:
+        print(f"  go on: nemolab run --resume {record.run_id}")
+    print(f"report: {_shown(folder / 'index.html')}")
+
+
+def _say_kept(record: RunRecord, folder: Path) -> None:
+    print(f"{record.title}: {record.status.value} (run of {record.started:%Y-%m-%d %H:%M} UTC; nothing has changed)")
+    for reason in record.reasons:
+        print(f"  {reason}")
+    print("  again: nemolab run --fresh")
+    print(f"report: {_shown(folder / 'index.html')}")
+
+
+def _print_plan(made: Plan, earlier: RunRecord | None, decisions: Mapping[str, Decision]) -> int:
+    from nemolab.runbook import listing
+
+    for line in listing.plan(made, earlier, decisions):
+        print(line)
+    return 0
+
+
+def _as_written(made: Plan) -> str:
+    return _shown(made.spec.path, paths.root())
+
+
+def _options(sets: Mapping[str, Any], until: str | None) -> list[str]:
+    options = [part for name, value in sets.items() for part in ("--set", f"{name}={value}")]
+    return [*options, "--until", until] if until else options
+
+
+def _shown(path: Path, base: Path | None = None) -> str:
+    try:
+        return str(path.resolve().relative_to(base or Path.cwd()))
+    except ValueError:
+        return str(path)
