@@ -116,9 +116,10 @@ def open_run(run: str | Path) -> CommittedRun:
 def _find(name: str) -> Path:
     if (Path(name) / "run.json").is_file():
         return Path(name)
-    for pattern in (f"examples/{name}*/run.json", f"*/{name}*/run.json"):
-        if found := sorted(paths.reports().glob(pattern)):
-            return found[-1].parent
+    for pattern in (f"examples/{name}*/run.json", f"{name}/*/run.json", f"*/{name}*/run.json"):
+        found = [path.parent for path in sorted(paths.reports().glob(pattern))]
+        if whole := [folder for folder in found if not folder.name.endswith("-replay")]:
+            return whole[-1]
     raise UsageError(f"no run {name!r} under reports/", fix="`nemolab list` shows the runs; `make report` makes one")
 
 

@@ -37,12 +37,21 @@ def person_is_there() -> bool:
     return bool(request.get("content", {}).get("allow_stdin"))
 
 
+_known_as = "notebook"
+
+
+def known_as(name: str) -> None:
+    """What this kernel's notebook is called if nobody outside says: plain papermill tells a kernel no name."""
+    global _known_as
+    _known_as = name
+
+
 def notebook_name() -> str:
-    """Name of this notebook's files: the step's, else the notebook's as Jupyter knows it, else `notebook`."""
+    """Name of this notebook's files: the step's, else the notebook's as Jupyter knows it, else what it calls itself."""
     if name := step.current().name:
         return name
     session = os.environ.get("JPY_SESSION_NAME", "")
-    return Path(session).stem if session.endswith(".ipynb") else "notebook"
+    return Path(session).stem if session.endswith(".ipynb") else _known_as
 
 
 def emit(data: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 # Okabe and Ito's palette, told apart by readers with any colour vision (jfly.uni-koeln.de/color, 2008); its yellow is
@@ -22,6 +23,12 @@ TRACES = frozenset(
         *("image", "pie", "scatter", "scatterternary", "violin"),
     }
 )
+
+
+def template_for(kinds: Iterable[str]) -> dict[str, Any]:
+    """The template as JSON values, without what is only for trace types that a figure does not have."""
+    whole: dict[str, Any] = template().to_plotly_json()
+    return {**whole, "data": {kind: series for kind, series in whole["data"].items() if kind in kinds}}
 
 
 @functools.cache
@@ -50,7 +57,6 @@ def template() -> Any:
             "xaxis": axis,
             "yaxis": axis,
             "legend": {"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0},
-            "colorscale": {"sequential": "Cividis", "diverging": "RdBu"},
             "bargap": 0.25,
         },
         data={

@@ -78,6 +78,7 @@ def check(model: type[P], namespace: Mapping[str, Any]) -> P:
         given |= {name: value for name, value in namespace.items() if _stray(name, value, model)}
     checked = bind(model, given)
     _checked.add(model)
+    frontend.known_as(model.__name__.removesuffix("Params").lower() or "notebook")
     _show_changed(checked)
     return checked
 

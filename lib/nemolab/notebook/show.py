@@ -177,7 +177,7 @@ def _figure_document(fig: Any, title: str, alt: str, height: int) -> dict[str, A
         raise NemolabError("a figure with frames cannot be printed", where="show.figure", fix="show one figure a state")
     made = go.Figure(fig)
     made.update_layout(
-        template=look.template(),
+        template=look.template_for({trace.type for trace in fig.data}),
         title_text=title,
         width=look.WIDTH,
         height=height,

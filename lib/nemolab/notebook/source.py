@@ -58,6 +58,18 @@ def read(notebook: Path | Notebook) -> Notebook:
     return document
 
 
+def read_json(path: Path) -> Any:
+    """The JSON document in a file.
+
+    Raises:
+        UsageError: there is none, or it is not JSON.
+    """
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise UsageError(f"not readable as JSON: {error}", where=str(path)) from None
+
+
 def cells(notebook: Notebook) -> Iterator[Cell]:
     """The cells, in order. Cells that are not objects are passed over; the linter reports them."""
     for number, raw in enumerate(notebook.get("cells", ()), start=1):
