@@ -9,7 +9,7 @@ from pathlib import Path
 from nemolab.core import step
 from nemolab.core.errors import UsageError
 from nemolab.engines.identity import born
-from nemolab.engines.logs import EngineLog
+from nemolab.engines.log_rules import EngineLog
 
 RUNNER_PID = "NEMOLAB_RUNNER_PID"  # set by the runner beside core.step's variables
 

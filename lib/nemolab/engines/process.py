@@ -7,16 +7,11 @@ another process than the one that started it, and it ends with its owner however
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import selectors
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import dataclass
 from pathlib import Path
 
 from nemolab.client.endpoint import Endpoint
@@ -27,14 +22,10 @@ from nemolab.engines.identity import alive
 from nemolab.engines.launch import Launch, Owner
 from nemolab.engines.logs import LogReader, LogReport, Seen
 from nemolab.engines.ports import listens, require_free
+from nemolab.engines.spawn import new_log, reap, spawn
 from nemolab.engines.state import ServerState
-from nemolab.engines.supervise import Order
 
 __all__ = ["Launch", "Owner", "Progress", "Server", "StartError", "ended", "running", "start", "stop", "stop_owned"]
-
-_KEEP_LOGS = 50
-_SUPERVISOR_S = 30.0
-_children: dict[int, subprocess.Popen[bytes]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +131,8 @@ def start(
         state.tidy()
         require_free(launch.host, launch.port)
         server_id = state.new_id(launch.engine)
-        log = _new_log(server_id)
-        _spawn(launch, owner or Owner.current(), server_id, log)
+        log = new_log(server_id)
+        spawn(launch, owner or Owner.current(), server_id, log)
     try:
         return _wait(launch, server_id, log, began, timeout_s or launch.timeout_s, progress)
     except BaseException:
@@ -167,7 +158,7 @@ def stop(server: Server | ServerState | str) -> bool:
                 os.killpg(known.pid, number)
             if _gone(known.pid, known.pid_started, wait_s):
                 break
-    _reap()
+    reap()
     state.forget(server_id)
     return was_running
 
@@ -190,73 +181,6 @@ def ended(base_url: str) -> ServerState | None:
     port_of = base_url.rstrip("/")
     gone = [server for server in state.every() if server.base_url == port_of and not server.running and server.ended]
     return gone[-1] if gone else None
-
-
-def _new_log(server_id: str) -> Path:
-    folder = state.folder() / "logs"
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in sorted(folder.glob("*.log"))[: -(_KEEP_LOGS - 1)]:
-        old.unlink(missing_ok=True)
-    return folder / f"{datetime.now():%Y%m%d-%H%M%S-%f}-{server_id}.log"
-
-
-def _spawn(launch: Launch, owner: Owner, server_id: str, log: Path) -> None:
-    _reap()
-    order = Order(
-        id=server_id,
-        engine=launch.engine,
-        title=launch.title,
-        model=launch.model,
-        argv=list(launch.argv),
-        env={"PYTHONUNBUFFERED": "1", **dict(launch.env)},
-        secret_env=list(launch.secret_env),
-        cwd=str(launch.cwd) if launch.cwd else None,
-        host=launch.host,
-        port=launch.port,
-        port_pattern=launch.log.port.pattern if launch.log.port else None,
-        log=str(log),
-        grace_s=launch.grace_s,
-        run=owner.run,
-        owner=owner.pid,
-        owner_started=owner.started,
-    )
-    supervisor = subprocess.Popen(
-        [sys.executable, "-P", "-m", "nemolab.engines.supervise"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    _children[supervisor.pid] = supervisor
-    assert supervisor.stdin is not None
-    assert supervisor.stdout is not None
-    assert supervisor.stderr is not None
-    try:
-        supervisor.stdin.write(json.dumps(asdict(order)).encode())
-        supervisor.stdin.close()
-        answer = _first_line(supervisor, _SUPERVISOR_S)
-    except BaseException:
-        supervisor.terminate()
-        raise
-    finally:
-        supervisor.stdout.close()
-    if "pid" not in answer:
-        supervisor.terminate()
-        error = answer.get("error") or supervisor.stderr.read().decode(errors="replace").strip()[-2000:]
-        supervisor.stderr.close()
-        _reap(supervisor)
-        raise NemolabError(f"{launch.title} could not be started: {error}", where=launch.argv[0])
-    supervisor.stderr.close()
-
-
-def _first_line(supervisor: subprocess.Popen[bytes], timeout_s: float) -> dict[str, object]:
-    assert supervisor.stdout is not None
-    with selectors.DefaultSelector() as selector:
-        selector.register(supervisor.stdout, selectors.EVENT_READ)
-        if not selector.select(timeout_s):
-            return {"error": f"its supervisor said nothing for {timeout_s:g} s"}
-    line = supervisor.stdout.readline()
-    return dict(json.loads(line)) if line.strip() else {}
 
 
 def _wait(
@@ -321,12 +245,3 @@ def _gone(pid: int, started: str | None, timeout_s: float) -> bool:
             return False
         time.sleep(0.005)
     return True
-
-
-def _reap(child: subprocess.Popen[bytes] | None = None) -> None:
-    """Take leave of supervisors that have ended, so that no zombie is left."""
-    if child is not None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(5)
-    for pid in [pid for pid, process in _children.items() if process.poll() is not None]:
-        del _children[pid]

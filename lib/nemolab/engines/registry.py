@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 
 from nemolab.core.errors import UsageError
-from nemolab.engines.logs import EngineLog, LogReport, read_log
+from nemolab.engines.log_rules import EngineLog
+from nemolab.engines.logs import LogReport, read_log
 
 # To add an engine: a module with `LOG: EngineLog`, and its name here. The order decides between equal matches.
 ENGINES: tuple[str, ...] = ("llamacpp", "vllm")

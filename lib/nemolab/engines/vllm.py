@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from nemolab.engines.logs import EngineLog, Marker, Symptom, Value
+from nemolab.engines.log_rules import EngineLog, Marker, Symptom, Value
 
 _TIME = re.compile(r"(?:INFO|WARNING|ERROR|DEBUG) (\d\d)-(\d\d) (\d\d):(\d\d):(\d\d) \[")
 _MEASURED = "measured: vLLM 0.22.0 on one H200, 2026-11"
