@@ -105,6 +105,9 @@ class TinyLab:
         """Run folders, oldest first."""
         return sorted(path.parent for path in (self.root / "reports" / name).glob(f"*/{record.FILE}"))
 
+    def read(self, folder: Path) -> RunRecord:
+        return record.read(folder)
+
     def last(self, name: str = "book") -> RunRecord:
         return record.read(self.folders(name)[-1])
 

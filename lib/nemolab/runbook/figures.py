@@ -14,8 +14,6 @@ from typing import Any
 
 from nemolab.notebook.look import TRACES
 
-MIME = "application/vnd.plotly.v1+json"
-
 _HEIGHT = 400
 _LINK = re.compile(r"</?\s*a\b[^>]*>", re.IGNORECASE)
 

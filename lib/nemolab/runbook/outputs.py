@@ -12,14 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from nemolab.notebook.values import cell
+from nemolab.notebook import html, results, show
+from nemolab.notebook.html import Table
 from nemolab.runbook import figures
 from nemolab.runbook.normalise import joined, strip_ansi
-
-RESULTS = "application/vnd.nemolab.results.v1+json"
-TABLE = "application/vnd.nemolab.table.v1+json"
-FINDINGS = "application/vnd.nemolab.findings.v1+json"
-VERDICT = "application/vnd.nemolab.verdict.v1+json"
 
 TEXT_LIMIT = 12_000  # characters of one output; the notebook has them all
 ROW_LIMIT = 200  # rows of one table
@@ -37,15 +33,11 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """A table; `numeric` tells which columns are numbers, `omitted` counts rows left out."""
+class TableBlock:
+    """A table of at most `ROW_LIMIT` rows."""
 
     kind: ClassVar[str] = "table"
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    numeric: tuple[bool, ...]
-    caption: str = ""
-    omitted: int = 0
+    table: Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +97,7 @@ class Error:
     traceback: str
 
 
-Block = Text | Table | Figure | Results | Findings | Verdict | Image | Error
+Block = Text | TableBlock | Figure | Results | Findings | Verdict | Image | Error
 
 
 def blocks(outputs: Iterable[Mapping[str, Any]], prefix: str) -> list[Block]:
@@ -118,8 +110,8 @@ def blocks(outputs: Iterable[Mapping[str, Any]], prefix: str) -> list[Block]:
                 count += 1
                 block = replace(block, id=f"{prefix}-{count}")
             last = found[-1] if found else None
-            if isinstance(block, Table) and isinstance(last, Figure) and last.table is None:
-                found[-1] = replace(last, table=block)
+            if isinstance(block, TableBlock) and isinstance(last, Figure) and last.table is None:
+                found[-1] = replace(last, table=block.table)
             else:
                 found.append(block)
     return found
@@ -136,23 +128,15 @@ def shorten(text: str, limit: int = TEXT_LIMIT) -> tuple[str, int]:
 
 
 def table(document: Mapping[str, Any]) -> Table | None:
-    """A table from its structured form `{columns, rows, numeric, caption, left_out}`; None if it is not one."""
-    columns, rows = document.get("columns"), document.get("rows")
-    if not isinstance(columns, list) or not isinstance(rows, list):
+    """A table from the data it was shown with; None if that is damaged."""
+    try:
+        whole = Table.of_document(document)
+    except (KeyError, TypeError, ValueError):
         return None
-    width = len(columns)
-    if any(not isinstance(row, list) or len(row) != width for row in rows):
+    if {len(row) for row in whole.rows} - {len(whole.header)} or len(whole.numeric) != len(whole.header):
         return None
-    numeric = document.get("numeric")
-    flags = tuple(map(bool, numeric)) if isinstance(numeric, list) and len(numeric) == width else (False,) * width
-    left_out = document.get("left_out")
-    return Table(
-        tuple(map(cell, columns)),
-        tuple(tuple(map(cell, row)) for row in rows[:ROW_LIMIT]),
-        flags,
-        str(document.get("caption") or ""),
-        (left_out if isinstance(left_out, int) else 0) + max(0, len(rows) - ROW_LIMIT),
-    )
+    cut = max(0, len(whole.rows) - ROW_LIMIT)
+    return replace(whole, rows=whole.rows[:ROW_LIMIT], left_out=whole.left_out + cut) if cut else whole
 
 
 def _blocks(output: Mapping[str, Any]) -> Iterator[Block]:
@@ -173,17 +157,17 @@ def _text(text: Any, stream: str = "") -> tuple[str, str, int]:
 
 def _display(data: Mapping[str, Any]) -> Iterator[Block]:
     plain = joined(data.get("text/plain", ""))
-    if isinstance(figure := data.get(figures.MIME), dict):
+    if isinstance(figure := data.get(show.PLOTLY), dict):
         chart = figures.chart(figure)
         yield Figure("", chart, chart.alt or strip_ansi(plain))
-    elif isinstance(document := data.get(RESULTS), dict):
+    elif isinstance(document := data.get(results.MIME), dict):
         yield Results(document.get("values", {}), tuple(document.get("findings", ())))
-    elif isinstance(document := data.get(FINDINGS), dict):
+    elif isinstance(document := data.get(show.FINDINGS), dict):
         yield Findings(tuple(document.get("findings", ())))
-    elif isinstance(document := data.get(VERDICT), dict):
+    elif isinstance(document := data.get(show.VERDICT), dict):
         yield Verdict(str(document.get("status", "")), str(document.get("sentence", "")))
-    elif isinstance(document := data.get(TABLE), dict) and (found := table(document)):
-        yield found
+    elif isinstance(document := data.get(html.MIME), dict) and (found := table(document)):
+        yield TableBlock(found)
     elif image := _image(data):
         yield Image(image, strip_ansi(plain))
     elif plain:

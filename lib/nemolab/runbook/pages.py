@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
+from pathlib import PurePosixPath
 from typing import Any
 
 import jinja2
@@ -43,6 +45,7 @@ _SEVERITY = {
     Severity.UNKNOWN: ("idle", "?"),
     Severity.INFO: ("idle", "i"),
 }
+_OPERATOR = re.compile(r"\s*(?:[<>=!]|in\b|not in\b)")
 _GRAVITY = [str(severity) for severity in _SEVERITY]
 
 
@@ -82,11 +85,12 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """One result as a page shows it."""
+    """One result as a page shows it; `number` tells how it is aligned."""
 
     step: str
     name: str
     value: str
+    number: bool
     unit: str
     help: str
     expectation: Expectation | None
@@ -132,18 +136,13 @@ def result_rows(
 ) -> list[ResultRow]:
     """Rows for `Results.as_document()`; expectations of results that were never published come last."""
     wanted = {expectation.name: expectation for expectation in expectations}
-    rows = [
-        ResultRow(
-            step,
-            name,
-            cell(entry.get("value")),
-            entry.get("unit") or "",
-            entry.get("help") or "",
-            wanted.pop(name, None),
-        )
-        for name, entry in document.items()
-    ]
-    return rows + [ResultRow(step, name, e.actual or "not published", "", "", e) for name, e in wanted.items()]
+    rows = []
+    for name, entry in document.items():
+        value = entry.get("value")
+        number = isinstance(value, int | float) or value is None
+        unit, text = entry.get("unit") or "", entry.get("help") or ""
+        rows.append(ResultRow(step, name, cell(value), number, unit, text, wanted.pop(name, None)))
+    return rows + [ResultRow(step, name, e.actual or "not published", False, "", "", e) for name, e in wanted.items()]
 
 
 def sign_off_state(step: StepRecord, role: str) -> str:
@@ -230,6 +229,7 @@ def _environment() -> jinja2.Environment:
         severity_tone=lambda severity: _SEVERITY.get(severity, ("idle", "?"))[0],
         severity_sign=lambda severity: _SEVERITY.get(severity, ("idle", "?"))[1],
         result_rows=result_rows,
+        limit=lambda written: written if _OPERATOR.match(written) else f"= {written}",
         capitalize_first=lambda text: text[:1].upper() + text[1:],
     )
     return environment
@@ -271,7 +271,7 @@ def _step_facts(run: RunRecord, step: StepRecord) -> Iterator[tuple[str, str]]:
             yield "Started", when(step.started)
         if step.seconds is not None:
             yield "Took", duration(step.seconds)
-    yield "Notebook", step.notebook
+    yield "Notebook", PurePosixPath(step.notebook).stem
     for role in step.sign_off_roles:
         yield f"Sign-off of {role}", sign_off_state(step, role)
 
@@ -304,4 +304,4 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         for number, item in enumerate(value):
             yield from _flat(item, f"{name}.{number}")
     else:
-        yield name, value
+        yield name, value if value or not isinstance(value, list | Mapping) else "none"
