@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "sign-off": ("run", "sign_off", "Sign a step off, for as long as nothing beneath it changes."),
     "lint-notebooks": ("notebooks", "lint_notebooks", "Check the notebooks against the house rules."),
     "serve": ("serve", "serve", "Serve a model with the embedded engine until Ctrl-C."),
+    "servers": ("serve", "servers", "List the servers that run on this machine, or stop them."),
     "host": ("host", "host", "Say what this machine is and whether an engine can run on it."),
     "miniature": ("miniature", "miniature", "Train, evaluate or export the miniature model."),
 }
