@@ -18,6 +18,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "diff": ("report", "diff", "Compare the results of two runs."),
     "check-report": ("report", "check_report", "Check that a report is whole and untampered."),
     "sign-off": ("run", "sign_off", "Sign a step off, for as long as nothing beneath it changes."),
+    "lint": ("lint", "lint", "Check launch commands, compose files, manifests and profiles."),
+    "schemas": ("schemas", "schemas", "List, make and compare the engines' command lines."),
     "lint-notebooks": ("notebooks", "lint_notebooks", "Check the notebooks against the house rules."),
     "serve": ("serve", "serve", "Serve a model with the embedded engine until Ctrl-C."),
     "servers": ("serve", "servers", "List the servers that run on this machine, or stop them."),

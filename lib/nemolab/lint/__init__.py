@@ -1,1 +1,49 @@
-"""Findings about a launch before it starts."""
+"""Holds a launch against its engine version's command line, the model's arithmetic and the known troubles.
+
+`lint_text(text, context)` is the whole interface: text in, findings out. Nothing of the text is executed.
+"""
+
+from __future__ import annotations
+
+from nemolab.core.finding import Finding, Severity
+from nemolab.lint.case import Context
+from nemolab.lint.launch import Launch, Script
+
+__all__ = ["Context", "Finding", "Launch", "Script", "Severity", "lint_text", "read_text"]
+
+_ORDER = {Severity.ERROR: 0, Severity.DISAGREE: 1, Severity.WARNING: 2, Severity.UNKNOWN: 3, Severity.INFO: 4}
+
+
+def read_text(text: str) -> Script:
+    """Launches, commands and text defects of a pasted command, compose file, manifest or profile. Never raises on text."""
+    from nemolab.lint.commands import read_shell
+    from nemolab.lint.documents import looks_like_document, read_document
+
+    kind = looks_like_document(text)
+    return read_document(text, kind) if kind else read_shell(text)
+
+
+def lint_text(text: str, context: Context = Context()) -> list[Finding]:  # noqa: B008  frozen
+    """Findings on every launch in `text`, gravest first.
+
+    Args:
+        text: a pasted shell command or script, a compose file, a Kubernetes manifest, a profile, an options file.
+        context: engine, version, model and GPUs where the text does not say them, or says them wrong.
+    """
+    from nemolab.lint import rules  # noqa: F401  registers the rules
+    from nemolab.lint.case import build
+    from nemolab.lint.registry import applicable
+
+    script = read_text(text)
+    findings = list(script.findings)
+    for launch in script.launches:
+        case = build(launch, context, script)
+        for rule in applicable(case):
+            findings.extend(rule.check(case))
+    unique = dict.fromkeys(findings)
+    return sorted(unique, key=lambda f: (_ORDER[f.severity], _line(f)))
+
+
+def _line(finding: Finding) -> int:
+    where = finding.where or ""
+    return int(where.removeprefix("line ")) if where.startswith("line ") and where[5:].isdigit() else 0

@@ -1,0 +1,332 @@
+"""Finds server starts in shell commands: behind `docker run`, `bash -c`, `env`, `mpirun`, in any image."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from nemolab.core.finding import Finding, Severity
+from nemolab.lint import shell
+from nemolab.lint.launch import Container, Launch, Script, Word, image_engine
+
+# `python -m MODULE` -> engine and entry.
+MODULES = {
+    "vllm.entrypoints.openai.api_server": ("vllm", "vllm.entrypoints.openai.api_server"),
+    "vllm.entrypoints.api_server": ("vllm", "vllm.entrypoints.api_server"),
+    "vllm.entrypoints.cli.main": ("vllm", "vllm"),
+    "sglang.launch_server": ("sglang", "sglang.launch_server"),
+    "dynamo.vllm": ("dynamo", "dynamo.vllm"),
+    "dynamo.sglang": ("dynamo", "dynamo.sglang"),
+    "dynamo.trtllm": ("dynamo", "dynamo.trtllm"),
+}
+_WRAPPERS = {"sudo", "nohup", "exec", "time", "command", "setsid", "stdbuf", "nice", "ionice", "numactl", "taskset",
+             "mpirun", "mpiexec", "srun", "env", "timeout", "trtllm-llmapi-launch", "uvx", "uv", "poetry", "conda",
+             "nsys", "tini", "dumb-init", "xargs", "then", "do", "else", "if", "while", "!", "{"}  # fmt: skip
+_ASSIGNMENT = re.compile(r"^([A-Za-z_][A-Za-z0-9_]*)(\+?)=(.*)$", re.S)
+
+# Options of `docker run` (and podman, nerdctl) that take no value; every other one does.
+_DOCKER_SWITCHES = {"-d", "-i", "-t", "-P", "-q", "-h", "--detach", "--interactive", "--tty", "--rm", "--privileged",
+                    "--init", "--read-only", "--publish-all", "--oom-kill-disable", "--no-healthcheck", "--sig-proxy",
+                    "--disable-content-trust", "--quiet", "--help", "--replace"}  # fmt: skip
+_DOCKER_SHORT = {"-e": "--env", "-v": "--volume", "-p": "--publish", "-u": "--user", "-w": "--workdir", "-m": "--memory",
+                 "-l": "--label", "-c": "--cpu-shares", "-a": "--attach", "-h": "--hostname", "-d": "--detach",
+                 "-i": "--interactive", "-t": "--tty", "-P": "--publish-all", "--net": "--network", "-q": "--quiet"}  # fmt: skip
+
+
+def read_shell(text: str, first_line: int = 1) -> Script:
+    """Launches and commands of shell text."""
+    parts = shell.split(text, first_line)
+    script = Script(text, "shell", findings=list(parts.findings))
+    reader = _Reader(script, parts.files)
+    for command in parts.commands:
+        reader.command(command, {})
+    pinned = _pinned_versions(script.commands)
+    script.launches = [
+        replace(launch, version=pinned.get(launch.engine or "")) if launch.version is None else launch
+        for launch in script.launches
+    ]
+    return script
+
+
+def launch_from_words(words: Sequence[Word], image: str | None, **known: object) -> Launch | None:
+    """The launch that a container's command and arguments amount to; None when they start no known server."""
+    script = Script("")
+    _Reader(script, {}).command(list(words), {}, image=image)
+    if script.launches:
+        return replace(script.launches[0], **known)  # type: ignore[arg-type]
+    return None
+
+
+class _Reader:
+    def __init__(self, script: Script, files: dict[str, tuple[str, int]]) -> None:
+        self.script = script
+        self.files = files
+        self.exported: dict[str, tuple[str, int]] = {}
+        self.variables: dict[str, str] = {}
+
+    def command(self, words: list[Word], env: dict[str, tuple[str, int]], image: str | None = None,
+                container: Container | None = None, image_line: int = 0) -> None:  # fmt: skip
+        """Read one simple command; `env` and `container` are what surrounds it."""
+        words = [self._expanded(word) for word in words]
+        env = dict(env)
+        while words and (match := _ASSIGNMENT.match(words[0].text)) and not words[0].raw.startswith(("'", '"')):
+            env[match[1]] = (match[3], words[0].line)
+            words = words[1:]
+        if not words:
+            for name, (value, line) in env.items():
+                self.variables[name] = value
+                if name in self.exported:
+                    self.exported[name] = (value, line)
+            return
+        self.script.commands.append(words)
+        name = words[0].text.rsplit("/", 1)[-1]
+        if name in ("export", "declare", "typeset", "readonly", "set", "setenv"):
+            self._export(words)
+        elif name in _WRAPPERS:
+            self._unwrap(words, env, image, container, image_line)
+        elif name in ("docker", "podman", "nerdctl"):
+            self._docker(words, env)
+        elif name in ("bash", "sh", "zsh", "dash") and any(re.fullmatch(r"-[a-z]*c[a-z]*", w.text) for w in words[1:]):
+            at = next(i for i, w in enumerate(words) if re.fullmatch(r"-[a-z]*c[a-z]*", w.text))
+            if at + 1 < len(words):
+                self._nested(words[at + 1], env, image, container, image_line)
+        elif (found := _entry(words)) is not None:
+            engine, entry, rest = found
+            self._add(engine, entry, rest, env, image, container, image_line, words[0].line)
+        elif image and (own := _image_entry(image)):
+            self._add(own[0], own[1], words, env, image, container, image_line, words[0].line)
+
+    def _expanded(self, word: Word) -> Word:
+        if "$" not in word.text or word.raw.startswith("'"):
+            return word
+        values = {**{k: v for k, (v, _) in self.exported.items()}, **self.variables}
+
+        def value(match: re.Match[str]) -> str:
+            return values.get(match[1] or match[2], match[0])
+
+        return replace(word, text=re.sub(r"\$(?:\{([A-Za-z_]\w*)(?::?-[^}]*)?\}|([A-Za-z_]\w*))", value, word.text))
+
+    def _export(self, words: list[Word]) -> None:
+        for word in words[1:]:
+            if match := _ASSIGNMENT.match(word.text):
+                self.exported[match[1]] = (match[3], word.line)
+                self.variables[match[1]] = match[3]
+            elif word.text in self.variables:
+                self.exported[word.text] = (self.variables[word.text], word.line)
+
+    def _unwrap(self, words: list[Word], env: dict[str, tuple[str, int]], image: str | None,
+                container: Container | None, image_line: int) -> None:  # fmt: skip
+        """Find the command that a wrapper such as `sudo -E` or `numactl -N 0` runs."""
+        for index in range(1, len(words)):
+            text = words[index].text
+            base = text.rsplit("/", 1)[-1]
+            known = base in ("docker", "podman", "bash", "sh", "nvidia-smi", "systemctl") or base in _WRAPPERS - {"uv"}
+            if known or _ASSIGNMENT.match(text) or _entry(words[index:]) is not None:
+                self.command(words[index:], env, image, container, image_line)
+                return
+
+    def _nested(self, word: Word, env: dict[str, tuple[str, int]], image: str | None,
+                container: Container | None, image_line: int) -> None:  # fmt: skip
+        """`bash -c "..."`: its text is a script of its own, with the variables set around it."""
+        parts = shell.split(word.text, word.line)
+        self.script.findings.extend(parts.findings)
+        self.files |= parts.files
+        outer, self.exported = self.exported, {**self.exported, **env}
+        for command in parts.commands:
+            self.command(command, env, image, container, image_line)
+        self.exported = outer
+
+    def _docker(self, words: list[Word], env: dict[str, tuple[str, int]]) -> None:
+        verb = next((w.text for w in words[1:] if not w.text.startswith("-")), "")
+        if verb == "exec":
+            at = next((i for i in range(2, len(words)) if _entry(words[i:]) or words[i].text in ("bash", "sh")), None)
+            if at is not None:
+                self.command(words[at:], env)
+            return
+        if verb not in ("run", "create"):
+            return
+        at = next(i for i, w in enumerate(words) if w.text == verb) + 1
+        options, at = docker_options(words, at)
+        if at >= len(words):
+            self.script.findings.append(
+                Finding(
+                    "R-SHELL",
+                    Severity.ERROR,
+                    f"docker {verb} names no image",
+                    "put the image before the arguments of the server",
+                    "docker run reference",
+                    where=f"line {words[0].line}",
+                )
+            )
+            return
+        image = words[at]
+        inside: dict[str, tuple[str, int]] = {}
+        for setting, line in options.pop("--env", []):
+            key, equals, value = setting.partition("=")
+            if equals:
+                inside[key] = (value, line)
+            elif key in self.exported or key in env:
+                inside[key] = {**self.exported, **env}[key]
+            else:
+                inside[key] = (f"${key}", line)
+        plain = {key: tuple(value for value, _ in pairs) for key, pairs in options.items()}
+        container = Container("docker", plain, memory=(plain.get("--memory") or (None,))[-1],
+                              shm="--shm-size" in plain or plain.get("--ipc") == ("host",),
+                              gpus=_gpu_count(plain.get("--gpus", ())))  # fmt: skip
+        rest = words[at + 1 :]
+        entrypoint = (plain.get("--entrypoint") or ("",))[-1]
+        if entrypoint:
+            rest = [Word(entrypoint, image.line), *rest]
+        outer, self.exported = self.exported, {}
+        before = len(self.script.launches)
+        if rest and (entrypoint or _entry(rest) or _is_shell(rest[0].text) or not _image_entry(image.text)):
+            self._doubled(image, rest, entrypoint)
+            self.command(list(rest), inside, image.text, container, image.line)
+        elif own := _image_entry(image.text):
+            self._add(own[0], own[1], rest, inside, image.text, container, image.line, words[0].line)
+        self.exported = outer
+        if len(self.script.launches) == before and (engine := image_engine(image.text)[0]) and not rest:
+            self._add(engine, "image", rest, inside, image.text, container, image.line, words[0].line)
+
+    def _doubled(self, image: Word, rest: Sequence[Word], entrypoint: str) -> None:
+        """The image's own entry point already holds the serve command: a second one becomes an argument of it."""
+        if entrypoint or not (own := _image_entry(image.text)):
+            return
+        first = " ".join(w.text for w in rest[:2])
+        self.script.findings.append(
+            Finding(
+                "R-ENTRYPOINT",
+                Severity.ERROR,
+                f"the image starts `{own[1]}` itself: `{first}` becomes its arguments and is refused",
+                "give the model and its options only, or set --entrypoint",
+                "vLLM Dockerfile, ENTRYPOINT of vllm-openai",
+                where=f"line {rest[0].line}",
+            )
+        )
+
+    def _add(self, engine: str, entry: str, words: Sequence[Word], env: dict[str, tuple[str, int]], image: str | None,
+             container: Container | None, image_line: int, line: int) -> None:  # fmt: skip
+        version = image_engine(image)[1] if image else None
+        launch = Launch(
+            engine, entry, tuple(words), {**self.exported, **env}, version, image, image_line, container, line=line
+        )
+        if found := self._options_file(engine, words):
+            from nemolab.lint.documents import mapping_lines
+
+            document, lines, problem = mapping_lines(*self.files[found])
+            if problem:
+                self.script.findings.append(problem)
+            launch = replace(launch, yaml=document, yaml_lines=lines)
+        self.script.launches.append(launch)
+
+    def _options_file(self, engine: str, words: Sequence[Word]) -> str | None:
+        """File of this text that the launch names as its options."""
+        flags = {"trtllm": ("--extra_llm_api_options", "--config", "--extra-llm-api-options")}.get(
+            engine, ("--config",)
+        )
+        for index, word in enumerate(words):
+            name, equals, value = word.text.partition("=")
+            if name in flags:
+                target = value if equals else words[index + 1].text if index + 1 < len(words) else ""
+                for file in self.files:
+                    if target and (file == target or file.rsplit("/", 1)[-1] == target.rsplit("/", 1)[-1]):
+                        return file
+        return None
+
+
+def docker_options(words: Sequence[Word], at: int) -> tuple[dict[str, list[tuple[str, int]]], int]:
+    """Options of `docker run` from index `at`, by long name, and the index of the image."""
+    options: dict[str, list[tuple[str, int]]] = {}
+    while at < len(words) and words[at].text.startswith("-") and len(words[at].text) > 1:
+        text, line = words[at].text, words[at].line
+        at += 1
+        if text.startswith("--"):
+            name, equals, value = text.partition("=")
+            if not equals and name not in _DOCKER_SWITCHES and at < len(words):
+                value, at = words[at].text, at + 1
+            options.setdefault(_DOCKER_SHORT.get(name, name), []).append((value, line))
+            continue
+        letters = text[1:]
+        for index, letter in enumerate(letters):
+            short = f"-{letter}"
+            name = _DOCKER_SHORT.get(short, short)
+            if short in _DOCKER_SWITCHES:
+                options.setdefault(name, []).append(("", line))
+                continue
+            value = letters[index + 1 :].removeprefix("=")
+            if not value and at < len(words):
+                value, at = words[at].text, at + 1
+            options.setdefault(name, []).append((value, line))
+            break
+    return options, at
+
+
+def _gpu_count(values: Iterable[str]) -> int | None:
+    for value in values:
+        text = value.strip("'\"")
+        if text.isdigit():
+            return int(text)
+        if match := re.match(r"(?:device=)([\w,:-]+)$", text):
+            return len(match[1].split(","))
+    return None
+
+
+def _is_shell(name: str) -> bool:
+    return name.rsplit("/", 1)[-1] in {"bash", "sh", "zsh", "dash", "env", "python", "python3"} | _WRAPPERS
+
+
+def _image_entry(image: str) -> tuple[str, str] | None:
+    """Engine and entry of images whose own entry point is the server."""
+    engine, _ = image_engine(image)
+    if engine == "vllm" and "vllm/vllm-openai" in image:
+        return "vllm", "vllm serve"
+    if engine == "nim":
+        return "nim", "nim"
+    return None
+
+
+def _entry(words: Sequence[Word]) -> tuple[str, str, Sequence[Word]] | None:
+    """Engine, entry and arguments, when the words start a server."""
+    if not words:
+        return None
+    name = words[0].text.rsplit("/", 1)[-1]
+    text = [word.text for word in words[:6]]
+    if name == "vllm" and len(words) > 1:
+        return ("vllm", "vllm serve", words[2:]) if text[1] == "serve" else None
+    if name == "sglang" and len(words) > 1:
+        return "sglang", f"sglang {text[1]}", words[2:]
+    if name == "trtllm-serve":
+        return ("trtllm", "trtllm-serve", words[2:] if len(words) > 1 and text[1] == "serve" else words[1:])
+    if name in ("trtllm-build", "trtllm-server"):
+        return "trtllm", name, words[1:]
+    if name in ("llama-server", "llama-server.exe"):
+        return "llamacpp", "llama-server", words[1:]
+    if re.fullmatch(r"python(3(\.\d+)?)?|torchrun", name):
+        for index in range(1, min(len(words), 6)):
+            if words[index].text == "-m" and index + 1 < len(words):
+                module = words[index + 1].text
+                if module in MODULES:
+                    engine, entry = MODULES[module]
+                    rest = words[index + 2 :]
+                    if entry == "vllm":
+                        return (engine, "vllm serve", rest[1:]) if rest and rest[0].text == "serve" else None
+                    return engine, entry, rest
+                return None
+            if not words[index].text.startswith("-"):
+                return None
+    return None
+
+
+_PIN = re.compile(r"(vllm|sglang|tensorrt[-_]llm)(?:\[[^\]]*\])?==([0-9][\w.]*)")
+
+
+def _pinned_versions(commands: Iterable[list[Word]]) -> dict[str, str]:
+    """Engine versions that `pip install engine==X` (or uv) pins in the same text."""
+    pins: dict[str, str] = {}
+    for command in commands:
+        if any(word.text == "install" for word in command) or command[0].text in ("uvx", "uv"):
+            for word in command:
+                if match := _PIN.match(word.text):
+                    pins["trtllm" if match[1].startswith("tensorrt") else match[1]] = match[2]
+    return pins
