@@ -21,7 +21,7 @@ class FirstParams(Params):
     """Parameters of `00_start_here`."""
 
     run: str = Field("quickstart", description="run to look at: how its name begins in reports/examples")
-    secret_number: int = Field(4815162, ge=1_000_000, le=9_999_999, description="change me: the number to hide")
+    hidden_number: int = Field(4815162, ge=1_000_000, le=9_999_999, description="change me: the number to hide")
     place: float = Field(0.5, ge=0, le=1, description="where to hide it: 0 at the start of the text, 1 at its end")
     sentences: int = Field(80, ge=1, le=3000, description="length of the text around it")
     thinking: bool = Field(True, description="let the model think before it answers")

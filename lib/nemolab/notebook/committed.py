@@ -57,7 +57,7 @@ class CommittedRun:
         ]
         show.table(rows, units={"time": "s"} if rows else None)
 
-    def show(self, step: str, only: Sequence[Kind] = ("figure", "verdict")) -> None:
+    def show_step(self, step: str, only: Sequence[Kind] = ("figure", "verdict")) -> None:
         """Show a step's outputs of these kinds again, under the banner.
 
         Args:
