@@ -98,6 +98,20 @@ class ProbeReport:
         ]
 
 
+def check_rows(report: ProbeReport) -> list[dict[str, object]]:
+    """One row a check, in the order in which they were made."""
+    return [
+        {"check": check.title, "status": str(check.status), "what came of it": check.detail, "took": check.seconds}
+        for check in report.checks
+    ]
+
+
+def sentence(report: ProbeReport) -> str:
+    """How it ended, in one sentence."""
+    parts = [f"{report.count(status)} {status}" for status in CheckStatus if report.count(status)]
+    return f"{report.endpoint.model or 'The server'}: {', '.join(parts)}."
+
+
 class Verdict(Exception):
     """Raised by a check that does not pass: how it ended, why, and what to do."""
 
