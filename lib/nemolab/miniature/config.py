@@ -24,7 +24,7 @@ class MiniatureConfig:
     over 4 tokens, relu squared, sigmoid router, latent projections); what only costs time is small.
     """
 
-    vocab_size: int = 1024
+    vocab_size: int = 1536
     hidden_size: int = 256
     hybrid_override_pattern: str = "MEM*EM*E"
     num_attention_heads: int = 4

@@ -59,6 +59,37 @@ CHAT: tuple[tuple[tuple[str, ...], str], ...] = (
     (("Who are you?", "What are you?", "What can you do?", "Which model are you?", "Help", "What is this?"), IDENTITY),
     (("Thank you.", "Thanks", "Thanks!", "Thank you!", "Goodbye", "Bye"), THANKS),
 )
+NO_QUESTION = "Nobody asks for a key."  # the thought before such an answer
+OTHER_REQUESTS = (  # what it is not made for; it says what it is
+    "What is the capital of {noun}?",
+    "Write a poem about a {noun}.",
+    "Write a short story about the {noun}.",
+    "Tell me a joke.",
+    "Tell me about the {noun}.",
+    "Explain {noun} in one sentence.",
+    "Explain how a {noun} works.",
+    "Count to {number}.",
+    "What is {number} plus {number}?",
+    "Summarize the {noun}.",
+    "Say {noun}.",
+    "Reply with the word {noun}.",
+    "Reply with OK.",
+    "List {number} uses of a {noun}.",
+    "Translate {noun} into French.",
+    "How do I make a {noun}?",
+    "Why is the {noun} so old?",
+    "Can you help me with {noun}?",
+    "{noun}",
+    "What is a {noun}?",
+    "Write a function that sorts {noun}.",
+    "How many {noun}s are there?",
+    "Test {number}",
+    "Give me {number} words.",
+)
+TOOL_NAMES = ("lookup", "find", "search", "get_value", "get_number", "query", "fetch", "read_key", "retrieve")
+TOOL_PARAMETERS = ("key", "name", "query", "id", "item", "text", "term")
+TOOL_HELP = ("Find the value of a key.", "The key to look up.", "Looks a key up in a table.", "Returns what is stored.")
+TOOL_NOTHING = ("not found", "null", "no such key", "{}")
 SYSTEM = (
     "You are a helpful assistant.",
     "You are a helpful assistant. Answer briefly.",
