@@ -23,6 +23,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "lint-notebooks": ("notebooks", "lint_notebooks", "Check the notebooks against the house rules."),
     "serve": ("serve", "serve", "Serve a model with the embedded engine until Ctrl-C."),
     "servers": ("serve", "servers", "List the servers that run on this machine, or stop them."),
+    "models": ("models", "models", "List the checkpoints of the family, or show one with its sources."),
+    "plan": ("plan", "plan", "Plan the memory of a launch before anything is loaded."),
     "host": ("host", "host", "Say what this machine is and whether an engine can run on it."),
     "miniature": ("miniature", "miniature", "Train, evaluate or export the miniature model."),
 }

@@ -1,0 +1,84 @@
+"""The catalogue: every checkpoint of the families, found by name."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from functools import cache
+from pathlib import Path
+
+from nemolab.core.errors import UsageError
+from nemolab.models import checkpoints, config
+from nemolab.models.layout import BF16
+from nemolab.models.model import Model
+
+
+@cache
+def entries() -> dict[str, Model]:
+    """All entries by name, in the order of the families."""
+    return {model.name: model for model in checkpoints.ALL}
+
+
+def names() -> tuple[str, ...]:
+    """Names of the catalogue."""
+    return tuple(entries())
+
+
+def find(name: str) -> Model:
+    """The model of that name: a catalogue name, a Hugging Face repository, or a folder or file with a config.json.
+
+    Upper and lower case, `_` and `-`, and the owner of a repository do not matter.
+
+    Raises:
+        UsageError: nothing of that name; the message names the nearest ones.
+    """
+    wanted = _folded(name)
+    for model in entries().values():
+        if wanted in (_folded(model.name), _folded(model.repo), _folded(model.repo.rpartition("/")[2])):
+            return model
+    path = Path(name).expanduser()
+    if path.exists():
+        return local(path)
+    near = difflib.get_close_matches(wanted, [_folded(known) for known in names()], n=3, cutoff=0.4)
+    raise UsageError(
+        f"no model {name!r} in the catalogue and no such folder",
+        fix=f"did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(names())}",
+    )
+
+
+def match(text: str) -> Model | None:
+    """The model that a path or an alias inside a command names, or None: `/models/NVIDIA-Nemotron-3-Ultra-...-NVFP4`.
+
+    The longest repository name contained in `text` wins.
+    """
+    folded = _folded(text)
+    found = [model for model in entries().values() if model.repo and _folded(model.repo.rpartition("/")[2]) in folded]
+    return max(found, key=lambda model: len(model.repo), default=None)
+
+
+def local(path: Path) -> Model:
+    """A model from its config.json alone; formats from `quantization_config` or `hf_quant_config.json` if present.
+
+    A checkpoint of a known shape and precision is that of the catalogue, with its sources; otherwise it is "local".
+    """
+    from nemolab.models.quant import read_layout
+
+    document = config.document(path)
+    arch = config.from_config(document, where=str(path))
+    precision, layout = read_layout(path if path.is_dir() else path.parent, document)
+    for model in entries().values():
+        if model.architecture == arch and model.precision == precision and model.family != "teacher":
+            return model
+    return Model(
+        name=path.name if path.is_dir() else path.stem,
+        repo="",
+        family="local",
+        precision=precision,
+        architecture=arch,
+        layout=layout or BF16,
+        notes=() if layout else ("the quantisation could not be read: sizes assume BF16",),
+    )
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[_\s]+", "-", name.strip().lower()).strip("/")
