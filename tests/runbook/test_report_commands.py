@@ -14,18 +14,25 @@ from nemolab.cli.report import diff, find, report
 from nemolab.core.errors import UsageError
 
 
-@pytest.fixture
-def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout with two runs of the quickstart, the second one slower."""
-    monkeypatch.setenv("NEMOLAB_ROOT", str(tmp_path))
-    folder = tmp_path / "reports" / "quickstart"
+    root = tmp_path_factory.mktemp("checkout")
+    folder = root / "reports" / "quickstart"
     for run_id, factor in (("20261130-091500-aaaa", 1.0), ("20261201-091500-bbbb", 0.5)):
         sample_run.passed(folder / run_id)
         with sample_run.edited(folder / run_id / "run.json") as run:
             run["run_id"] = run_id
             run["steps"][3]["results"]["throughput"]["value"] *= factor
             run["steps"][3]["results"]["ttft_p95"]["value"] *= 1.05
-    return folder
+    return root
+
+
+@pytest.fixture
+def reports(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Its runs of the quickstart."""
+    monkeypatch.setenv("NEMOLAB_ROOT", str(checkout))
+    return checkout / "reports" / "quickstart"
 
 
 def call(command: Any, *args: str) -> tuple[int, str]:

@@ -58,19 +58,24 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def cells(nb: Mapping[str, Any], prefix: str, links: Links, title: str = "") -> list[Cell]:
-    """All cells of the notebook but raw ones. A first heading equal to the page's `title` is not repeated.
+    """All cells of the notebook but raw ones.
+
+    A first heading equal to the page's `title` is not repeated; then the notebook's sections are the page's.
 
     Args:
         prefix: of the figures' ids in the page, `<prefix>-<cell>-<n>`.
     """
     made: list[Cell] = []
     number = 0
-    for cell in nb["cells"]:
+    shift = 1
+    for position, cell in enumerate(nb["cells"]):
         source = normalise.joined(cell["source"])
         if cell["cell_type"] == "markdown":
-            text = _without_title(source, title) if not made else source
-            if text.strip():
-                made.append(Cell("markdown", 0, markdown(text, links), text.count("\n") + 1, "", normalise.RAN))
+            if position == 0 and (text := _without_title(source, title)) != source:
+                source, shift = text, 0
+            if source.strip():
+                html = markdown(source, links, shift)
+                made.append(Cell("markdown", 0, html, source.count("\n") + 1, "", normalise.RAN))
         elif cell["cell_type"] == "code" and source.strip():
             number += 1
             blocks = outputs.blocks(cell.get("outputs", []), f"{prefix}-{number}")
@@ -80,9 +85,9 @@ def cells(nb: Mapping[str, Any], prefix: str, links: Links, title: str = "") -> 
     return made
 
 
-def markdown(text: str, links: Links) -> Markup:
-    """Markdown as HTML. HTML in it stays text; headings go one level down, under the page's own."""
-    return Markup(_markdown().render(text, {"links": links}))
+def markdown(text: str, links: Links, shift: int = 1) -> Markup:
+    """Markdown as HTML. HTML in it stays text; headings go `shift` levels down, under the page's own."""
+    return Markup(_markdown().render(text, {"links": links, "shift": shift}))
 
 
 @cache
@@ -107,8 +112,8 @@ def _markdown() -> MarkdownIt:
     parser.add_render_rule("link_open", _link_open)
     parser.add_render_rule("link_close", _link_close)
     parser.add_render_rule("image", _image)
-    parser.add_render_rule("heading_open", lambda self, tokens, i, *_: f"<h{_level(tokens[i])}>")
-    parser.add_render_rule("heading_close", lambda self, tokens, i, *_: f"</h{_level(tokens[i])}>\n")
+    parser.add_render_rule("heading_open", lambda self, tokens, i, _, env: f"<h{_level(tokens[i], env)}>")
+    parser.add_render_rule("heading_close", lambda self, tokens, i, _, env: f"</h{_level(tokens[i], env)}>\n")
     parser.add_render_rule(
         "table_open", lambda *_: '<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>\n'
     )
@@ -117,8 +122,8 @@ def _markdown() -> MarkdownIt:
     return parser
 
 
-def _level(token: Any) -> int:
-    return min(6, int(token.tag[1]) + 1)
+def _level(token: Any, env: Any) -> int:
+    return min(6, max(2, int(token.tag[1]) + int(env["shift"])))  # the only first heading is the page's
 
 
 def _th_open(self: Any, tokens: Any, index: int, options: Any, env: Any) -> str:
