@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, islice
 
 from nemolab.core.errors import NemolabError, UsageError
@@ -172,8 +172,3 @@ class _Body:
         """The line whose start lies nearest to `tokens`."""
         at = min(bisect_left(self.ends, tokens), len(self.ends) - 1)
         return at - 1 if at and tokens - self.ends[at - 1] < self.ends[at] - tokens else at
-
-
-def without_context(prompt: Prompt) -> Question:
-    """The control of a prompt's question: asked without the text, its answer cannot be known."""
-    return replace(prompt.question, control="no context", expected=())

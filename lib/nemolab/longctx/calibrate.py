@@ -1,0 +1,62 @@
+"""What the server adds to a prompt: measured with two tiny requests, so that lengths are exact after its template."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from nemolab.client.endpoint import Endpoint
+from nemolab.client.stream import stream_chat
+from nemolab.core.errors import NemolabError
+from nemolab.longctx.tokens import Counter
+
+if TYPE_CHECKING:
+    import aiohttp
+
+# Plain, and with what tokenizers disagree on: a server with another tokenizer gives itself away.
+_TEXTS = (
+    "Here we go.",
+    "One of the special magic numbers for brave-otter is: 9482716.\nnaïve 5d4c1e0a-93f7-4b52-8d5e-0f1a2b3c4d5e\n"
+    "What is the special magic number for brave-otter mentioned in the provided text?",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Attributes:
+    overhead: tokens that the server's template adds to a user message.
+    """
+
+    overhead: int
+
+
+async def calibrate(
+    session: aiohttp.ClientSession, endpoint: Endpoint, counter: Counter, extra: dict[str, Any], total_s: float = 120.0
+) -> Calibration:
+    """Measure the template's tokens.
+
+    Args:
+        extra: what every request will carry, because it can change the template (`enable_thinking`).
+
+    Raises:
+        NemolabError: no answer, no `usage`, or another tokenizer than the counter's.
+    """
+    seen = []
+    for text in _TEXTS:
+        body = {"messages": [{"role": "user", "content": text}], "max_tokens": 1, "temperature": 0} | extra
+        got = await stream_chat(session, endpoint, body, stall_s=total_s, total_s=total_s)
+        if not got.ok or got.prompt_tokens is None:
+            what = f"{got.error_class}: {got.error}" if not got.ok else "no usage in its answer"
+            raise NemolabError(
+                f"a tiny request did not tell its tokens: {what}",
+                where=endpoint.base_url,
+                fix="run 30_probe_api on it; for vLLM and SGLang usage comes with stream_options",
+            )
+        seen.append(got.prompt_tokens - counter.count(text))
+    if len(set(seen)) > 1:
+        raise NemolabError(
+            f"the server counts other tokens than the tokenizer file: {' and '.join(map(str, seen))} more",
+            where=endpoint.base_url,
+            fix="give the tokenizer.json of the model that is served",
+        )
+    return Calibration(seen[0])

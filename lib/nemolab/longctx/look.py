@@ -1,0 +1,295 @@
+"""What a suite looks like: figures with the table behind each, findings, and the sentence for a stakeholder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from nemolab.core.finding import Finding, Severity
+from nemolab.core.intervals import Quantile, percent, proven, trials_for
+from nemolab.longctx.failures import MODEL, TRANSPORT, Outcome
+from nemolab.longctx.rows import Suite, SuiteResult
+from nemolab.longctx.stats import claim
+from nemolab.longctx.summary import Cell, Length, holds_to, suspect, unanswered
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+
+def plan_table(suite: Suite) -> pd.DataFrame:
+    """What will be asked at each length, at most, and what that many right answers would prove."""
+    import pandas as pd
+
+    answers = len(suite.tasks) * suite.haystacks * suite.questions
+    return pd.DataFrame(
+        {
+            "length": list(suite.lengths),
+            "texts": [len(suite.tasks) * suite.haystacks] * len(suite.lengths),
+            "questions": [answers] * len(suite.lengths),
+            "all right proves at least": [percent(round(proven(answers), 3))] * len(suite.lengths),
+            "prompt tokens": [length * answers for length in suite.lengths],
+        }
+    )
+
+
+def map_figure(cells: Sequence[Cell]) -> go.Figure:
+    """The depth by length map: share in colour, and in every cell right/n with its interval."""
+    import plotly.graph_objects as go
+
+    lengths = sorted({cell.tokens for cell in cells})
+    depths = sorted({(cell.low, cell.high) for cell in cells})
+    at = {(cell.tokens, cell.low): cell.share for cell in cells}
+    grid = [[at[length, low] for length in lengths] for low, _ in depths]
+    figure = go.Figure()
+    figure.add_heatmap(
+        x=[f"{length:,}" for length in lengths],
+        y=[f"{100 * low:.0f}-{100 * high:.0f} %" for low, high in depths],
+        z=[[share.value if share.n else None for share in row] for row in grid],
+        text=[[_cell(share.successes, share.n, share.low, share.high) for share in row] for row in grid],
+        texttemplate="%{text}",
+        zmin=0,
+        zmax=1,
+        colorbar={"title": "right", "tickformat": ".0%"},
+        hoverongaps=False,
+    )
+    figure.update_xaxes(title="prompt tokens", type="category")
+    figure.update_yaxes(title="depth of the needle", type="category", autorange="reversed")
+    return figure
+
+
+def map_table(cells: Sequence[Cell]) -> pd.DataFrame:
+    """The map in figures."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            "length": [cell.tokens for cell in cells],
+            "depth": [f"{100 * cell.low:.0f}-{100 * cell.high:.0f} %" for cell in cells],
+            "right": [str(cell.share) for cell in cells],
+        }
+    )
+
+
+def map_text(cells: Sequence[Cell]) -> str:
+    """The map for who cannot see it: the weakest cells."""
+    filled = sorted((cell for cell in cells if cell.share.n), key=lambda cell: cell.share.value)
+    if not filled:
+        return "No answer."
+    weak = [cell for cell in filled if cell.share.value < 1][:3]
+    if not weak:
+        return f"Every needle was found, in all {len(filled)} cells."
+    parts = (f"{cell.tokens:,} tokens at {100 * cell.low:.0f}-{100 * cell.high:.0f} %: {cell.share}" for cell in weak)
+    return "Weakest: " + "; ".join(parts) + "."
+
+
+def accuracy_figure(lengths: Sequence[Length], wanted: float) -> go.Figure:
+    """Share of right answers by length, with intervals for the effective number, and RULER's string match."""
+    import plotly.graph_objects as go
+
+    x = [length.tokens for length in lengths]
+    shares = [length.right.share for length in lengths]
+    figure = go.Figure()
+    figure.add_scatter(
+        x=x,
+        y=[s.value for s in shares],
+        error_y={
+            "type": "data",
+            "symmetric": False,
+            "array": [s.high - s.value for s in shares],
+            "arrayminus": [s.value - s.low for s in shares],
+        },
+        name="exactly right",
+    )
+    figure.add_scatter(x=x, y=[length.ruler for length in lengths], name="RULER string match")
+    figure.add_scatter(x=x, y=[wanted] * len(x), mode="lines", line={"dash": "dot"}, name="wanted")
+    _length_axis(figure, x)
+    figure.update_yaxes(title="share of answers", range=[0, 1.05], tickformat=".0%")
+    return figure
+
+
+def length_table(lengths: Sequence[Length]) -> pd.DataFrame:
+    """One row a length: share, what it is worth, RULER's score, controls."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            "length": [length.tokens for length in lengths],
+            "right": [str(length.right) for length in lengths],
+            "worth": [f"{length.right.effective:.1f} independent answers" for length in lengths],
+            "RULER string match": [percent(length.ruler) if length.ruler is not None else "-" for length in lengths],
+            "controls passed": [_controls(length) for length in lengths],
+        }
+    )
+
+
+def ttft_figure(lengths: Sequence[Length]) -> go.Figure:
+    """Median time to the first token by length, cold and with the text already in the server's cache."""
+    import plotly.graph_objects as go
+
+    x = [length.tokens for length in lengths]
+    figure = go.Figure()
+    for name, which in (("first question on a text", "cold"), ("further questions", "warm")):
+        values: list[Quantile] = [getattr(length, which) for length in lengths]
+        figure.add_scatter(
+            x=x,
+            y=[v.value if v.n else None for v in values],
+            error_y={
+                "type": "data",
+                "symmetric": False,
+                "array": [v.high - v.value if v.high is not None else 0 for v in values],
+                "arrayminus": [v.value - v.low if v.low is not None else 0 for v in values],
+            },
+            name=name,
+        )
+    _length_axis(figure, x)
+    figure.update_yaxes(title="TTFT s", type="log")
+    return figure
+
+
+def ttft_table(lengths: Sequence[Length]) -> pd.DataFrame:
+    """Time to the first token by length, with intervals, and what the cache gave."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            "length": [length.tokens for length in lengths],
+            "cold TTFT s": [_seconds(length.cold) for length in lengths],
+            "warm TTFT s": [_seconds(length.warm) for length in lengths],
+            "cold tokens/s": [length.tokens / length.cold.value if length.cold.n else None for length in lengths],
+            "from the cache": [percent(length.cached) if length.cached is not None else "-" for length in lengths],
+        }
+    )
+
+
+def outcome_table(result: SuiteResult) -> pd.DataFrame:
+    """Every class that occurred, by length, controls included, with an example of each."""
+    import pandas as pd
+
+    lengths = sorted({row.length for row in result.rows})
+    seen = [outcome for outcome in Outcome if any(row.outcome is outcome for row in result.rows)]
+    rows: list[dict[str, Any]] = []
+    for outcome in seen:
+        here = [row for row in result.rows if row.outcome is outcome]
+        example = "" if outcome is Outcome.CORRECT else f"{here[0].id}: {here[0].why}"
+        counts = {f"{length:,}": sum(row.length == length for row in here) for length in lengths}
+        rows.append({"class": str(outcome)} | counts | {"example": example})
+    return pd.DataFrame(rows)
+
+
+def verdict(result: SuiteResult, lengths: Sequence[Length], wanted: float) -> str:
+    """The sentence for a stakeholder: how far it holds, and what is not settled beyond."""
+    if not lengths:
+        return "Nothing was answered."
+    held = holds_to(lengths, wanted)
+    first = next((length for length in lengths if length.tokens > held), None)
+    parts = []
+    if held:
+        last = next(length for length in lengths if length.tokens == held)
+        parts.append(f"holds to {held:,} at {last.right}")
+    if first is not None:
+        parts.append(claim(first.tokens, first.right, wanted))
+    text = "; ".join(parts)
+    return text[0].upper() + text[1:] + "."
+
+
+def passed(result: SuiteResult, lengths: Sequence[Length], wanted: float) -> bool:
+    """Whether nothing is shown to fail: no length below the wanted share for sure, no transport or prompt fault."""
+    if not lengths or unanswered(result.rows) or suspect(result.rows):
+        return False
+    return all(length.right.share.n and length.right.share.high >= wanted for length in lengths)
+
+
+def findings(result: SuiteResult, lengths: Sequence[Length], wanted: float) -> list[Finding]:
+    """What a reader must know before believing the figures."""
+    out = [Finding("C-001", Severity.INFO, note) for note in result.notes]
+    rows = result.rows
+    for outcome in Outcome:
+        here = [row for row in rows if row.outcome is outcome]
+        if here and (outcome in TRANSPORT or outcome in _PROMPT_FIX):
+            fix = _PROMPT_FIX.get(outcome, "look at proxy, client and server limits, not at the model")
+            text = f"{len(here)} x {outcome}, first at {here[0].length:,} tokens: {here[0].why}"
+            out.append(Finding("C-002", Severity.ERROR, text, fix, where=here[0].id))
+    leaks = [row for row in rows if row.outcome is Outcome.LEAK]
+    if leaks:
+        text = f"{len(leaks)} questions were answered right without their text, so their answers prove nothing."
+        out.append(Finding("C-003", Severity.ERROR, text, "another task or seed", where=leaks[0].id))
+    for length in lengths:
+        where = f"{length.tokens:,} tokens"
+        missed = dict(length.controls).get("wrong key")
+        if missed and missed.successes < missed.n:
+            text = f"Asked for a key that is not there, it invents a value: declined {missed}."
+            out.append(Finding("C-004", Severity.WARNING, text, "do not trust an answer by itself", where=where))
+        if length.right.share.n and length.right.share.low < wanted <= length.right.share.high:
+            text = f"{length.right} does not settle {percent(wanted)}."
+            need = f"with every answer right, {trials_for(wanted)} independent ones would"
+            out.append(Finding("C-005", Severity.WARNING, text, f"more texts: {need}", where=where))
+        if length.right.assumed:
+            text = f"How alike answers on one text are was assumed ({length.right.rho}), not measured."
+            out.append(Finding("C-006", Severity.INFO, text, where=where))
+    return out
+
+
+def results(result: SuiteResult, lengths: Sequence[Length], wanted: float) -> dict[str, Any]:
+    """The values of `ContextResults`."""
+    rows = result.rows
+    longest = lengths[-1] if lengths else None
+    share = longest.right.share if longest else None
+    absent = [row for row in rows if row.control == "wrong key"]
+    errors = [abs(row.counted - row.built) for row in rows if row.counted is not None]
+    return {
+        "holds_to_tokens": holds_to(lengths, wanted),
+        "longest_tokens": longest.tokens if longest else 0,
+        "correct_share": round(share.value, 4) if share and share.n else None,
+        "correct_low": round(share.low, 4) if share and share.n else None,
+        "answers": share.n if share else 0,
+        "wrong_key_share": round(sum(row.correct for row in absent) / len(absent), 4) if absent else None,
+        "leaks": sum(row.outcome is Outcome.LEAK for row in rows),
+        "not_answered": unanswered(rows),
+        "suspect": suspect(rows),
+        "length_error_tokens": max(errors, default=None),
+        "ttft_cold_s": round(longest.cold.value, 3) if longest and longest.cold.n else None,
+        "ttft_warm_s": round(longest.warm.value, 3) if longest and longest.warm.n else None,
+    }
+
+
+def examples(result: SuiteResult, limit: int = 5) -> list[tuple[str, str]]:
+    """Label and text of answers that were wrong, one of each class first."""
+    wrong = [row for row in result.rows if row.outcome in MODEL and row.control != "no context"]
+    first = list({row.outcome: row for row in reversed(wrong)}.values())
+    rest = [row for row in wrong if row not in first]
+    return [(f"{row.id} ({row.outcome}; expected {', '.join(row.expected) or 'a refusal'})", row.answer)
+            for row in [*first, *rest][:limit]]  # fmt: skip
+
+
+_PROMPT_FIX = {
+    Outcome.REFUSED_LENGTH: "raise the engine's maximum length, or ask for less",
+    Outcome.TRUNCATED: "find who cuts: a server default, a proxy, a client's history limit",
+    Outcome.LENGTH_MISMATCH: "give the tokenizer.json and template of the model that is served",
+    Outcome.RETRIED: "turn retries off in every hop; a prompt of this size must not be computed twice",
+    Outcome.CACHE_SUSPECT: "serve without prefix caching and compare; report it to the engine",
+    Outcome.GARBAGE: "look for a kernel or state fault: other chunk sizes, cache off",
+    Outcome.THINKING_ATE_BUDGET: "raise thinking_tokens, or turn thinking off",
+}
+
+
+def _controls(length: Length) -> str:
+    return "; ".join(f"{kind} {share.successes}/{share.n}" for kind, share in length.controls) or "-"
+
+
+def _cell(right: int, n: int, low: float, high: float) -> str:
+    return f"{right}/{n}<br>[{percent(low, '')}, {percent(high, '')}]" if n else "n = 0"
+
+
+def _seconds(q: Quantile) -> str:
+    if not q.n:
+        return "-"
+    low = f"{q.low:.2f}" if q.low is not None else "?"
+    high = f"{q.high:.2f}" if q.high is not None else "no bound"
+    return f"{q.value:.2f} [{low}, {high}], n = {q.n}"
+
+
+def _length_axis(figure: go.Figure, lengths: Sequence[int]) -> None:
+    figure.update_xaxes(
+        title="prompt tokens", type="log", tickvals=list(lengths), ticktext=[f"{length:,}" for length in lengths]
+    )

@@ -1,0 +1,112 @@
+"""What a suite's rows say: by length, by depth, by class, with n and intervals everywhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from nemolab.core.intervals import Quantile, Share, quantile, wilson
+from nemolab.longctx.failures import SUSPECT, TRANSPORT, Outcome
+from nemolab.longctx.rows import Row, SuiteResult
+from nemolab.longctx.stats import Clustered, clustered
+
+BINS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """One length.
+
+    Attributes:
+        right: answers to real questions, right or not; a request without an answer is not right.
+        ruler: mean of RULER's string match, from 0 to 1; None without answers.
+        cold, warm: TTFT in seconds of the first question on a text, and of the others.
+        cached: share of prompt tokens that warm questions took from the cache; None where the server does not say.
+        outcomes: real questions by class.
+        controls: passed controls of each kind.
+    """
+
+    tokens: int
+    right: Clustered
+    ruler: float | None
+    cold: Quantile
+    warm: Quantile
+    cached: float | None
+    outcomes: tuple[tuple[Outcome, int], ...]
+    controls: tuple[tuple[str, Share], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of the depth by length map: needles between two depths."""
+
+    tokens: int
+    low: float
+    high: float
+    share: Share
+
+
+def by_length(result: SuiteResult) -> tuple[Length, ...]:
+    """Every length that was asked, from the shortest."""
+    lengths = sorted({row.length for row in result.rows})
+    return tuple(_length(tokens, [row for row in result.rows if row.length == tokens]) for tokens in lengths)
+
+
+def by_depth(result: SuiteResult, bins: int = BINS) -> tuple[Cell, ...]:
+    """The map: every length and depth, empty cells included."""
+    rows = [row for row in result.rows if not row.control and row.depth is not None]
+    return tuple(
+        Cell(
+            tokens,
+            i / bins,
+            (i + 1) / bins,
+            _share([row for row in rows if row.length == tokens and min(int((row.depth or 0) * bins), bins - 1) == i]),
+        )
+        for tokens in sorted({row.length for row in rows})
+        for i in range(bins)
+    )
+
+
+def holds_to(lengths: Sequence[Length], wanted: float) -> int:
+    """Longest length up to which every one proves the `wanted` share; 0 for none."""
+    held = 0
+    for length in lengths:
+        if not length.right.share.n or length.right.share.low < wanted:
+            break
+        held = length.tokens
+    return held
+
+
+def unanswered(rows: Sequence[Row]) -> int:
+    """Requests without an answer."""
+    return sum(row.outcome in TRANSPORT for row in rows)
+
+
+def suspect(rows: Sequence[Row]) -> int:
+    """Answers to another prompt than the one built, or changed by a cache."""
+    return sum(row.outcome in SUSPECT for row in rows)
+
+
+def _length(tokens: int, rows: list[Row]) -> Length:
+    real = [row for row in rows if not row.control]
+    groups = [[r.correct for r in group] for _, group in groupby(real, key=lambda row: (row.task, row.seed))]
+    warm = [row for row in rows if row.control != "no context" and row.warm]
+    known = [row for row in warm if row.cached is not None and row.counted]
+    counts = Counter(row.outcome for row in real)
+    kinds = sorted({row.control for row in rows if row.control})
+    return Length(
+        tokens,
+        clustered(groups),
+        sum(row.ruler for row in real) / len(real) if real else None,
+        quantile([row.ttft_s for row in real if row.ttft_s is not None and not row.warm], 0.5),
+        quantile([row.ttft_s for row in warm if row.ttft_s is not None], 0.5),
+        sum(r.cached or 0 for r in known) / sum(r.counted or 0 for r in known) if known else None,
+        tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
+        tuple((kind, _share([row for row in rows if row.control == kind])) for kind in kinds),
+    )
+
+
+def _share(rows: Sequence[Row]) -> Share:
+    return wilson(sum(row.correct for row in rows), len(rows))
