@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from notebook_report import TEMPLATE, report
+from notebook_report import report
 
 ROOT = Path(__file__).parents[2]
 NAME = "04_rate"
@@ -91,10 +91,6 @@ def _recording(document: Any, folder: Path) -> None:
     file.write_text(json.dumps(stored))
 
 
-def _missing_recording(document: Any, folder: Path) -> None:
-    shutil.rmtree(folder / "recordings")
-
-
 def _side_effect(document: Any, folder: Path) -> None:
     _cell(document, "check-parameters")["source"].append(f"\nopen('{NAME}.results.json', 'a').write(' ') and None")
 
@@ -113,7 +109,6 @@ COPIES: dict[str, tuple[Callable[[Any, Path], None], ...]] = {
     "results-file": (_results_file,),
     "skipped": (_skipped,),
     "recording": (_recording,),
-    "no-recording": (_missing_recording,),
     "side-effect": (_side_effect,),
 }
 
@@ -173,7 +168,6 @@ def test_an_intact_report_passes_cell_by_cell(outcomes: dict[str, dict[str, str]
         ("results-file", "whole", "values.rate.value"),
         ("skipped", "Cell 4", "application/vnd.plotly.v1+json"),
         ("recording", "Cell 3", "the recording was edited"),
-        ("no-recording", "Cell 3", "was not recorded"),
         ("side-effect", "Cell 6", "the replay changed"),
     ],
 )
@@ -181,14 +175,3 @@ def test_a_damaged_report_fails_and_says_why(
     outcomes: dict[str, dict[str, str]], copy: str, item: str, reason: str
 ) -> None:
     assert reason in outcomes[copy][item]
-
-
-def test_a_source_notebook_is_no_report(tmp_path: Path) -> None:
-    shutil.copy(TEMPLATE, tmp_path / "04_rate.ipynb")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-c", str(ROOT / "pyproject.toml"), f"--rootdir={tmp_path}",
-         "-p", "conftest", str(tmp_path), "-k", "whole"],
-        cwd=ROOT, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert "nothing to compare with" in done.stdout

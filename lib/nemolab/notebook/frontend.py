@@ -37,6 +37,19 @@ def person_is_there() -> bool:
     return bool(request.get("content", {}).get("allow_stdin"))
 
 
+def has_output() -> bool:
+    """Whether this cell's execution has emitted anything yet."""
+    return _emitted_in is not None and _emitted_in == _request()
+
+
+def _request() -> str | None:
+    """Id of the request that the kernel works on: one a cell and execution."""
+    running = kernel()
+    request = (running.get_parent("shell") or {}) if running else {}
+    return request.get("header", {}).get("msg_id")  # type: ignore[no-any-return]
+
+
+_emitted_in: str | None = None
 _known_as = "notebook"
 
 
@@ -59,6 +72,8 @@ def emit(data: dict[str, Any]) -> None:
     if kernel() is None:
         print(data["text/plain"])
         return
+    global _emitted_in
+    _emitted_in = _request()
     from IPython.display import display
 
     display(data, raw=True)  # type: ignore[no-untyped-call]

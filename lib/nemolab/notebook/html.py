@@ -65,7 +65,11 @@ class Table:
             "<tr>" + "".join(f"<td{self._attributes(i)}>{escape(text)}</td>" for i, text in enumerate(row)) + "</tr>"
             for row in self.rows
         )
-        caption = f'<caption style="text-align:left">{escape(self.caption)}</caption>' if self.caption else ""
+        caption = (
+            f'<caption style="text-align:left;white-space:nowrap">{escape(self.caption)}</caption>'
+            if self.caption
+            else ""
+        )
         note = f"\n<p>{escape(self._left_out())}</p>" if self.left_out else ""
         return (
             f'<table class="nemolab-table" style="{_TABLE}">{caption}\n<thead><tr>{head}</tr></thead>\n'
@@ -91,4 +95,5 @@ class Table:
         return f' style="{_CELL}left"'
 
     def _left_out(self) -> str:
-        return f"{self.left_out:,} more rows are not shown."
+        one = self.left_out == 1
+        return f"{self.left_out:,} more row{'' if one else 's'} {'is' if one else 'are'} not shown."

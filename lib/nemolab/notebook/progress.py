@@ -81,9 +81,8 @@ def track(items: Iterable[T], label: str) -> Iterator[T]:
 
 def say(sentence: str) -> None:
     """One line for whoever watches the terminal; not part of the notebook."""
-    sink = _sink()
-    sink.update(sentence, 0, None, "")
-    sink.close()
+    if not frontend.person_is_there():
+        _sink().update(sentence, 0, None, "")
 
 
 def _sink() -> _Sink:
@@ -146,9 +145,14 @@ class _Widget:
 
     def close(self) -> None:
         if self._box is not None:
+            from IPython.display import clear_output
+
             for widget in (self._bar, self._text, self._box):
                 widget.close()
-            self._handle.update({}, raw=True)
+            if frontend.has_output():  # outputs of the cell that must stay; the bar's becomes an empty one
+                self._handle.update({}, raw=True)
+            else:
+                clear_output()  # type: ignore[no-untyped-call]
 
 
 def line(label: str, done: float, total: float | None, note: str = "") -> str:

@@ -87,8 +87,9 @@ def findings(items: Sequence[Finding]) -> None:
 
 def findings_output(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Findings, as `Finding.as_dict` gives them, as a notebook output."""
-    names = ("severity", "code", "about", "message", "fix", "source")
     rows = [{**item, "about": item.get("where") or item.get("flag")} for item in items]
+    columns = ("severity", "code", "about", "message", "fix", "source")
+    names = tuple(name for name in columns if any(row.get(name) for row in rows))
     made = Table(
         header=names,
         rows=tuple(tuple(str(row.get(name) or "") for name in names) for row in rows),
@@ -176,13 +177,8 @@ def _figure_document(fig: Any, title: str, alt: str, height: int) -> dict[str, A
     if fig.frames:
         raise NemolabError("a figure with frames cannot be printed", where="show.figure", fix="show one figure a state")
     made = go.Figure(fig)
-    made.update_layout(
-        template=look.template_for({trace.type for trace in fig.data}),
-        title_text=title,
-        width=look.WIDTH,
-        height=height,
-        meta={"alt": alt},
-    )
+    made.layout.template = look.template_for({trace.type for trace in fig.data})  # in place of plotly's, not on top
+    made.update_layout(title_text=title, width=look.WIDTH, height=height, meta={"alt": alt})
     # Trace by trace, because Figure.to_dict packs numbers into base64, which nobody can read in a diff.
     document = {
         "data": [trace.to_plotly_json() for trace in made.data],
