@@ -16,7 +16,7 @@ from nemolab.models.model import Model
 @cache
 def entries() -> dict[str, Model]:
     """All entries by name, in the order of the families."""
-    return {model.name: model for model in checkpoints.ALL}
+    return {model.name: model for model in (*checkpoints.ALL, checkpoints.miniature())}
 
 
 def names() -> tuple[str, ...]:

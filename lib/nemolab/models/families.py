@@ -65,29 +65,3 @@ NANO = replace(
 )
 
 LIGHTNING = replace(NANO, max_position_embeddings=MILLION, mtp_layers="*E", num_nextn_predict_layers=1)
-
-# What `nemolab miniature` exports: the same layer kinds and kernel-facing shapes, everything else small.
-MINIATURE = Architecture(
-    layers="MEM*EM*E",
-    hidden_size=256,
-    vocab_size=1024,
-    max_position_embeddings=MILLION,
-    num_attention_heads=4,
-    num_key_value_heads=2,
-    head_dim=128,
-    mamba_num_heads=8,
-    mamba_head_dim=64,
-    ssm_state_size=128,
-    n_groups=2,
-    conv_kernel=4,
-    chunk_size=128,
-    n_routed_experts=8,
-    num_experts_per_tok=2,
-    moe_intermediate_size=256,
-    moe_latent_size=128,
-    n_shared_experts=1,
-    moe_shared_expert_intermediate_size=256,
-    intermediate_size=256,
-    mtp_layers="*E",
-    num_nextn_predict_layers=0,
-)

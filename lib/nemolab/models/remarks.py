@@ -39,7 +39,8 @@ def _shards(asked: Request) -> Iterator[str]:
     if asked.model.precision in ("nvfp4", "fp8") and (wrong := misaligned(arch, asked.parallel)):
         ranks = tp * asked.parallel.data_parallel_size
         what = "NVFP4 scales do not align" if wrong[0] == 16 else "Marlin kernels need padding"
-        yield f"expert width {arch.moe_intermediate_size} / {ranks} is no multiple of {wrong[0]}: {what}"
+        width = f"{arch.moe_intermediate_size} / {ranks} = {arch.moe_intermediate_size / ranks:g}"
+        yield f"expert width per rank {width} is no multiple of {wrong[0]}: {what}"
     if tp > arch.num_key_value_heads:
         yield (
             f"{arch.num_key_value_heads} KV heads are replicated over tensor_parallel_size {tp}: "
