@@ -71,7 +71,7 @@ class TinyLab:
 
     @property
     def env(self) -> dict[str, str]:
-        here = str(Path(__file__).parent)
+        here = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
         more = {"NEMOLAB_ROOT": str(self.root), "NEMOLAB_STATE": str(self.root / ".state"), "PYTHONPATH": here}
         return {**os.environ, **more}
 

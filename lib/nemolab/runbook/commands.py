@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from nemolab.core import paths
-from nemolab.core.errors import NemolabError, UsageError
+from nemolab.core.errors import ExitCode, NemolabError, UsageError
+from nemolab.core.finding import Severity
 from nemolab.core.status import Status
 from nemolab.runbook import console, keeping, plan, spec, store
 from nemolab.runbook.keeping import Decision
 from nemolab.runbook.plan import Plan
 from nemolab.runbook.record import RunRecord
+
+_LOOK_BACK = 20  # runs
 
 
 def parse_sets(sets: tuple[str, ...]) -> dict[str, str]:
@@ -48,8 +51,7 @@ def resume(run_name: str, *, until: str | None, jobs: int | None, dry_run: bool)
     made = plan.make(spec.load(spec.find(earlier.runbook_path)), earlier.parameters, until=until)
     decisions = keeping.decide(made, earlier, folder)
     if dry_run:
-        _print_plan(made, earlier, decisions)
-        return 0
+        return _print_plan(made, earlier, decisions)
     if holds(made, earlier, decisions):
         _say_kept(earlier, folder)
         return int(earlier.status.exit_code)
@@ -74,16 +76,19 @@ def dry_run(runbook: str, sets: Mapping[str, str], *, until: str | None, fresh: 
 
 
 def newest(made: Plan) -> tuple[RunRecord | None, Path | None, dict[str, Decision]]:
-    """The newest run that steps can be kept from, and what is decided of each."""
-    for folder in store.runs_of(made.spec.name):
+    """The newest run that still holds, else the newest that steps can be kept from; and what is decided of each."""
+    best: tuple[RunRecord, Path, dict[str, Decision]] | None = None
+    for folder in store.runs_of(made.spec.name)[:_LOOK_BACK]:
         try:
             found = store.read(folder)
         except NemolabError:
             continue  # of another version, or damaged: nothing to keep
         decisions = keeping.decide(made, found, folder)
-        if any(decision.kept for decision in decisions.values()):
+        if holds(made, found, decisions):
             return found, folder, decisions
-    return None, None, keeping.decide(made, None, None)
+        if best is None and any(decision.kept for decision in decisions.values()):
+            best = (found, folder, decisions)
+    return best or (None, None, keeping.decide(made, None, None))
 
 
 def holds(made: Plan, earlier: RunRecord, decisions: Mapping[str, Decision]) -> bool:
@@ -123,6 +128,9 @@ def _execute(
 ) -> int:
     from datetime import UTC, datetime
 
+    from nemolab.runbook import worker
+
+    worker.warm()  # imports in another process while this one prepares
     from nemolab.runbook import report, runner
 
     folder = folder or store.create(made.spec.name, datetime.now(UTC))
@@ -159,11 +167,15 @@ def _say_kept(record: RunRecord, folder: Path) -> None:
 
 
 def _print_plan(made: Plan, earlier: RunRecord | None, decisions: Mapping[str, Decision]) -> int:
+    from nemolab.notebook import lint
     from nemolab.runbook import listing
 
     for line in listing.plan(made, earlier, decisions):
         print(line)
-    return 0
+    findings = lint.lint(sorted({step.contract.path for step in made.steps}), paths.root())
+    for finding in findings:
+        print(f"{finding.severity.value} {finding.code} {finding.where}: {finding.message}")
+    return int(ExitCode.FAILED if any(f.severity is Severity.ERROR for f in findings) else ExitCode.PASSED)
 
 
 def _as_written(made: Plan) -> str:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from multiprocessing import connection
 from typing import Any
@@ -142,16 +142,14 @@ def _listen(active: _Active) -> Iterator[AtCell]:
 
 def _kill(active: _Active) -> None:
     """Kill the worker and the kernel with their groups. Servers lead groups of their own and are not touched."""
-    if active.process.is_alive():
-        _send(active.process.pid, signal.SIGKILL, group=True)
     if active.kernel is not None:
-        _send(active.kernel, signal.SIGKILL, group=True)
+        _send(active.kernel, signal.SIGKILL, os.killpg)  # the group outlives a kernel that left children behind
         active.kernel = None
+    if active.process.is_alive():
+        _send(active.process.pid, signal.SIGKILL, os.killpg)
+        active.process.kill()  # forked a moment ago, it leads no group yet
 
 
-def _send(pid: int, number: signal.Signals, *, group: bool = False) -> None:
+def _send(pid: int, number: signal.Signals, how: Callable[[int, int], None] = os.kill) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        if group and os.getpgid(pid) == pid:
-            os.killpg(pid, number)
-        else:
-            os.kill(pid, number)
+        how(pid, number)

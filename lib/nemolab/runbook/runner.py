@@ -70,13 +70,16 @@ class Runner:
         Raises:
             NemolabError: the record cannot be written (a full disk); all processes have been ended by then.
         """
-        facts = _InBackground(surroundings.host)
+        facts = _InBackground(_look_around)
         with store.locked(self._folder), self._signals():
             try:
                 self._keep()
                 self._write()
                 self._loop()
                 self._end(facts)
+            except NemolabError as error:  # the folder cannot be written to
+                self._give_up(error)
+                raise
             finally:
                 if self._pool:
                     self._pool.abandon()
@@ -287,6 +290,11 @@ class Runner:
         self._record = self._record.model_copy(update={"steps": steps})
         self._record.write(self._folder)
 
+    def _give_up(self, error: NemolabError) -> None:
+        with contextlib.suppress(NemolabError):  # then the record stays as it was, and its runner is dead
+            end = {"status": Status.ERROR, "reasons": (error.what,), "pid": None, "pid_started": None}
+            store.killed(self._record).model_copy(update=end).write(self._folder)
+
     def _end(self, facts: _InBackground) -> None:
         if self._stop:
             for step_id, step in self._steps.items():
@@ -427,6 +435,12 @@ def _blank(step: PlannedStep) -> StepRecord:
         sign_off_roles=tuple(step.step.sign_off),
         hint=step.step.on_fail or "",
     )
+
+
+def _look_around() -> dict[str, Any]:
+    from nemolab.runbook import report  # noqa: F401  # needed at the end: imported while the runner waits anyway
+
+    return surroundings.host()
 
 
 class _InBackground:
