@@ -106,7 +106,7 @@ COMMON: tuple[Symptom, ...] = (
     ),
     Symptom(
         "L-004",
-        re.compile(r"(?i)too many open files|\[Errno 24\]"),
+        re.compile(r"(?i)(?<!like `OSError: )(?:\[Errno 24\]|(?<!\[Errno 24\] )too many open files)"),
         "the limit of open files is too low",
         "raise nofile (ulimit -n 65536)",
         "errno EMFILE",
