@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from nemolab.longctx.sample import Kind
-from nemolab.longctx.tables import NAMES
+from nemolab.longctx.tables import NAMES, PLACES
 
 # What an id of each kind looks like, loosely enough to see a wrong one, strictly enough not to see English words.
 _IDS: dict[Kind, re.Pattern[str]] = {
@@ -17,6 +17,7 @@ _IDS: dict[Kind, re.Pattern[str]] = {
     "node": re.compile(r"\b[0-9a-f]{10}\b"),
     "integer": re.compile(r"\b\d+\b"),
     "name": re.compile(rf"\b(?:{'|'.join(NAMES)})\b", re.IGNORECASE),
+    "place": re.compile(rf"\b(?:{'|'.join(PLACES)})\b", re.IGNORECASE),
 }
 _DECLINES = re.compile(
     r"does not (?:say|mention|give|contain|include|appear|provide|specify)|doesn't (?:say|mention|give|contain|provide)"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, repeat
 from pathlib import Path
 from random import Random
 
 from nemolab.core.errors import UsageError
+from nemolab.longctx.sample import Sample
 from nemolab.miniature import wording
 from nemolab.miniature.wording import Kind
 
 Source = Callable[[], Iterator[str]]
+Make = Callable[[int, Sequence[float], int], Sample]  # seed, depths, questions
+Draw = Callable[[], str]
 _POOL = 2048  # distinct lines of prose a haystack is drawn from: distinct enough, and counted once each
 
 

@@ -6,7 +6,7 @@ haystacks need no download: RULER's essays are replaced by plain prose of our ow
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from random import Random
 
 from nemolab.longctx import haystacks
@@ -21,7 +21,7 @@ _SINGLE = (
 _ALL = "What are all the special magic {kind}s for {keys} mentioned in the provided text?"
 
 
-def single(task: str, kind: Kind, haystack: str) -> Callable[[int, Sequence[float], int], Sample]:
+def single(task: str, kind: Kind, haystack: str) -> haystacks.Make:
     """`niah_single_*`: one needle, one question."""
 
     def make(seed: int, depths: Sequence[float], questions: int) -> Sample:
@@ -39,7 +39,7 @@ def single(task: str, kind: Kind, haystack: str) -> Callable[[int, Sequence[floa
     return make
 
 
-def multikey(task: str, kind: Kind, haystack: str, least: int) -> Callable[[int, Sequence[float], int], Sample]:
+def multikey(task: str, kind: Kind, haystack: str, least: int) -> haystacks.Make:
     """`niah_multikey_*`: a needle at each depth, at least `least` of them, and a question for each of the first
     `questions`, then one for a key that no needle has (the wrong-key control)."""
 
@@ -84,7 +84,7 @@ def multiquery(seed: int, depths: Sequence[float], questions: int) -> Sample:
     return Sample("niah_multiquery", seed, wording.introduction("number"), haystacks.prose(seed), needles, (question,))
 
 
-def _haystack(name: str, kind: Kind, seed: int, taken: frozenset[str]) -> Callable[[], Iterator[str]]:
+def _haystack(name: str, kind: Kind, seed: int, taken: frozenset[str]) -> haystacks.Source:
     if name == "needles":
         return haystacks.needles(kind, seed, taken)
     return haystacks.noise if name == "noise" else haystacks.prose(seed)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["number", "word", "uuid", "variable", "code", "node", "name", "integer"]
+Kind = Literal["number", "word", "uuid", "variable", "code", "node", "name", "place", "integer"]
 Control = Literal["", "no context", "wrong key"]
 Rule = Literal["all", "part"]
 

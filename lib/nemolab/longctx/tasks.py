@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nemolab.core.errors import UsageError
-from nemolab.longctx import haystacks, niah
+from nemolab.longctx import haystacks, niah, puzzles
 from nemolab.longctx.sample import Sample
-
-Make = Callable[[int, Sequence[float], int], Sample]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +23,7 @@ class Task:
     """
 
     help: str
-    make: Make
+    make: haystacks.Make
     ruler: bool = False
     document: bool = False
 
@@ -54,6 +52,13 @@ TASKS: dict[str, Task] = {
     ),
     "niah_multivalue": Task("all four numbers of one key", niah.multivalue, ruler=True),
     "niah_multiquery": Task("the numbers of four keys at once", niah.multiquery, ruler=True),
+    "vt": Task("variables that end up with a value, over four hops", puzzles.tracking, ruler=True),
+    "fwe": Task("the most frequent coded words, and an exact count", puzzles.frequent, ruler=True),
+    "graph_bfs": Task("nodes two steps away in a list of edges", puzzles.graph("bfs")),
+    "graph_parents": Task("nodes with an edge to a node", puzzles.graph("parents")),
+    "ith": Task("the i-th answer to the same request in a chat", puzzles.occurrence),
+    "facts": Task("where a thing is after it was carried about", puzzles.facts),
+    "latent": Task("who is meant, without a word in common", puzzles.latent),
 }
 
 
