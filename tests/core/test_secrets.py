@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from nemolab.core.secrets import find_key_shapes, redact, secret_like
@@ -60,3 +62,9 @@ def test_key_shapes_are_found_and_redacted(kind: str) -> None:
 )
 def test_ordinary_text_has_none(text: str) -> None:
     assert find_key_shapes(text) == []
+
+
+@pytest.mark.parametrize("before", ["\n", "\t", "\x1b", '"', "\\n", ""])
+def test_a_key_is_found_in_json_text(before: str) -> None:
+    text = json.dumps({"source": ["first" * bool(before) + before + "nvapi-" + "a" * 30]})
+    assert [kind for kind, _ in find_key_shapes(text)] == ["NVIDIA API key"]

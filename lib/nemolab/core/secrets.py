@@ -8,18 +8,21 @@ import re
 _NAME = re.compile(r"(?i)(?:^|_)(?:key|token|secret|password|passwd|pwd|credential|credentials|bearer|auth)(?:$|_)")
 _NAME_FINE = re.compile(r"(?i)(?:_env|_name|_file|_path|_count|_per_.*|_id)$|^(?:max|min|num|n|prompt|completion)_")
 
+# Where a key may begin: at a word, also after an escape in JSON text, where `\nnvapi-...` begins no word.
+_START = r"(?:\b|(?<=\\[bfnrt])|(?<=\\u[0-9a-fA-F]{4}))"
+
 # Shapes of keys as their issuers document them; each with a name for the message.
 _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("NVIDIA API key", re.compile(r"\bnvapi-[A-Za-z0-9_-]{20,}")),
-    ("Hugging Face token", re.compile(r"\bhf_[A-Za-z0-9]{20,}")),
-    ("OpenAI-style key", re.compile(r"\bsk-(?:proj-|ant-)?[A-Za-z0-9_-]{20,}")),
-    ("GitHub token", re.compile(r"\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{30,}")),
-    ("AWS access key", re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")),
-    ("Google API key", re.compile(r"\bAIza[A-Za-z0-9_-]{35}\b")),
-    ("Slack token", re.compile(r"\bxox[abprs]-[A-Za-z0-9-]{10,}")),
+    ("NVIDIA API key", re.compile(_START + r"nvapi-[A-Za-z0-9_-]{20,}")),
+    ("Hugging Face token", re.compile(_START + r"hf_[A-Za-z0-9]{20,}")),
+    ("OpenAI-style key", re.compile(_START + r"sk-(?:proj-|ant-)?[A-Za-z0-9_-]{20,}")),
+    ("GitHub token", re.compile(_START + r"(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})")),
+    ("AWS access key", re.compile(_START + r"(?:AKIA|ASIA)[A-Z0-9]{16}\b")),
+    ("Google API key", re.compile(_START + r"AIza[A-Za-z0-9_-]{35}\b")),
+    ("Slack token", re.compile(_START + r"xox[abprs]-[A-Za-z0-9-]{10,}")),
     ("private key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")),
-    ("bearer token", re.compile(r"(?i)\bbearer\s+[A-Za-z0-9._~+/-]{20,}")),
-    ("JSON web token", re.compile(r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}")),
+    ("bearer token", re.compile(r"(?i)" + _START + r"bearer\s+[A-Za-z0-9._~+/-]{20,}")),
+    ("JSON web token", re.compile(_START + r"eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}")),
 )
 
 

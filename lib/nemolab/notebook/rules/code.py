@@ -13,7 +13,7 @@ from nemolab.notebook.rules.subject import Hit, Rules, Subject
 RULES = Rules()
 CELL_LINES, NOTEBOOK_LINES = 15, 120
 LIBRARIES = ("pandas", "plotly", "__future__")
-_SHELL = re.compile(r"^\s*(?:[!%?]|pip3?\s|conda\s)|\?\s*$|^\s*[\w, ]+=\s*[!%]", re.MULTILINE)
+_SHELL = re.compile(r"^\s*(?:[!%?].*|pip3?\s.*|conda\s.*)|\?\s*$|^\s*[\w, ]+=\s*[!%]", re.MULTILINE)
 _SHELL_CALLS = ("get_ipython", "system", "popen", "Popen", "check_output", "check_call", "exec", "eval")
 _BUILT_IN = frozenset(dir(builtins)) | {"__name__"}
 
@@ -120,7 +120,9 @@ def _undefined(subject: Subject) -> Iterator[Hit]:
     known = set(_BUILT_IN)
     for cell in subject.code:
         tree = subject.trees.get(cell.number)
-        for statement in tree.body if tree else ():
+        if tree is None:
+            return  # what this cell defines is not known
+        for statement in tree.body:
             used, bound = _names(statement)
             for name in sorted(used - known - bound):
                 yield cell, f"{name} is not defined here"
