@@ -145,6 +145,7 @@ def test_orphan_is_named_and_stopped() -> None:
 def test_a_pid_that_is_another_process_now_is_left_alone() -> None:
     stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
     try:
+        time.sleep(0.05)  # starts are told apart by clock ticks of 10 ms
         server = process.start(fake())
         known = state.read(server.id)
         assert known is not None
