@@ -62,9 +62,9 @@ def lint(
 def _known(context: Context) -> None:
     """Refuse a model name that nothing is known of, rather than checking less in silence."""
     if context.model:
-        from nemolab.models import catalogue
+        from nemolab import models
 
-        catalogue.find(context.model)
+        models.find(context.model)
 
 
 def _text(name: str) -> str:

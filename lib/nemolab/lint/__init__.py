@@ -33,9 +33,12 @@ def lint_text(text: str, context: Context = Context()) -> list[Finding]:  # noqa
     from nemolab.lint import rules  # noqa: F401  registers the rules
     from nemolab.lint.case import build
     from nemolab.lint.registry import applicable
+    from nemolab.lint.rules.script import CHECKS
 
     script = read_text(text)
     findings = list(script.findings)
+    for check in CHECKS:
+        findings.extend(check(script))
     for launch in script.launches:
         case = build(launch, context, script)
         for rule in applicable(case):

@@ -14,6 +14,8 @@ from nemolab.lint.schema import LABELS, Candidates, Flag, Schema, candidates, ve
 from nemolab.lint.values import BadKey, Unreadable, convert
 
 if TYPE_CHECKING:
+    from nemolab.lint.settings import Settings
+    from nemolab.models.gpus import GpuKind
     from nemolab.models.model import Model
 
 
@@ -141,17 +143,50 @@ class Case:
     @cached_property
     def model(self) -> Model | None:
         """The model from the catalogue; None when the launch does not say which, or it is another one."""
+        from nemolab import models
         from nemolab.core.errors import NemolabError
-        from nemolab.models import catalogue
 
         if self.context.model:
             try:
-                return catalogue.find(self.context.model)
+                return models.find(self.context.model)
             except NemolabError:
                 return None
         served = self.option("served_model_name")
         names = [self.model_text, *(served.values if served else ()), self.launch.image]
-        return next((model for name in names if name and (model := catalogue.match(name))), None)
+        return next((model for name in names if name and (model := models.match(name))), None)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings under one name each."""
+        from nemolab.lint import settings
+
+        return settings.read(self)
+
+    @cached_property
+    def gpu(self) -> GpuKind | None:
+        """The kind of GPU, when the caller or the manifest says it."""
+        from nemolab.core.errors import NemolabError
+        from nemolab.lint import hardware
+
+        if self.context.gpu:
+            return hardware.find(self.context.gpu)
+        product = self.launch.container.product if self.launch.container else None
+        if product:
+            try:
+                return hardware.find(product)
+            except NemolabError:
+                return None
+        return None
+
+    @property
+    def gpus(self) -> int | None:
+        """How many GPUs there are, when the caller or the container says it."""
+        return self.context.gpus or (self.launch.container.gpus if self.launch.container else None)
+
+    @property
+    def hybrid(self) -> bool:
+        """Whether the model is of this family: attention and Mamba layers mixed."""
+        return self.model is not None and self.model.architecture is not None and "M" in self.model.architecture.layers
 
     def at_least(self, version: str) -> bool | None:
         """Whether the engine is of that version or newer; None when its version is unknown."""

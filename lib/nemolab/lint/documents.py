@@ -273,6 +273,9 @@ def _kubernetes(document: Any, script: Script, text: str) -> None:
                 probes=probes,
                 shm=memory_volume,
                 gpus=int(gpus) if gpus.isdigit() else None,
+                product=_text((pod.get("nodeSelector") or {}).get("nvidia.com/gpu.product")) or None
+                if isinstance(pod.get("nodeSelector"), dict)
+                else None,
             )
             before = len(script.launches)
             _container_launch(

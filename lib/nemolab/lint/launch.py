@@ -36,6 +36,7 @@ class Container:
         memory: host memory limit, as written.
         startup_seconds: how long a Kubernetes start-up (or else liveness) probe allows; None without a probe.
         shm: the source gives the container shared memory.
+        product: kind of GPU that a node selector asks for.
     """
 
     kind: str
@@ -45,6 +46,7 @@ class Container:
     probes: tuple[str, ...] = ()
     shm: bool = False
     gpus: int | None = None
+    product: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ from nemolab.lint.extract import sources
 # Small packages that let most of an engine's own modules load; everything else gets a stand-in.
 LIGHT = ("pydantic", "pyyaml", "regex", "typing-extensions", "packaging", "msgspec", "cachetools", "numpy", "click",
          "cloudpickle", "psutil", "fastapi", "pybase64", "orjson", "dill")  # fmt: skip
-PYTHON = "3.12"
 _PARSER_FILES = {
     "vllm": ("engine/arg_utils.py", "entrypoints/**/cli_args.py", "config/*.py"),
     "sglang": ("srt/server_args.py", "srt/arg_groups/*.py"),
@@ -109,7 +108,7 @@ def _environment(folder: Path, requirement: str, say: Callable[[str], None]) -> 
     venv, site = folder / "venv", folder / "site"
     python = venv / "bin" / "python"
     say("making an isolated environment")
-    _run([uv, "venv", "--quiet", "--python", PYTHON, str(venv)])
+    _run([uv, "venv", "--quiet", "--python", sys.executable, str(venv)])
     _run([uv, "pip", "install", "--quiet", "--python", str(python), *LIGHT])
     say(f"unpacking the wheel of {requirement}")
     _run([

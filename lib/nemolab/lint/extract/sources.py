@@ -40,7 +40,7 @@ def _first(folder: Path, *names: str) -> Path | None:
 def _truths(node: ast.expr) -> list[str] | None:
     """Texts that an expression such as `value.lower() in ("1", "true")` or `value == "1"` reads as true."""
     for part in ast.walk(node):
-        if isinstance(part, ast.Compare) and len(part.ops) == 1 and "getenv" in ast.unparse(part):
+        if isinstance(part, ast.Compare) and len(part.ops) == 1 and re.search(r"getenv|environ", ast.unparse(part)):
             if isinstance(part.ops[0], ast.In) and isinstance(values := _literal(part.comparators[0]), tuple | list):
                 return [str(v) for v in values]
             if isinstance(part.ops[0], ast.Eq) and isinstance(value := _literal(part.comparators[0]), str):

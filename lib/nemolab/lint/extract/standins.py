@@ -167,7 +167,9 @@ def _infer_schema(function: Any = None, *_: Any, **__: Any) -> str:
 
 
 class _Module(types.ModuleType):
-    __path__: list[str] = []
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         if name == "__version__":
