@@ -25,6 +25,7 @@ from nbval import kernel as nbval_kernel
 from nbval.plugin import IPyNbCell, IPyNbFile
 
 from nemolab.core import step
+from nemolab.core.finding import Severity
 from nemolab.notebook import source
 from nemolab.notebook.progress import FILE as PROGRESS
 from nemolab.notebook.results import MIME as RESULTS
@@ -80,7 +81,7 @@ class StaticCheck(pytest.Item):
     def runtest(self) -> None:
         from nemolab.runbook.check import check_report
 
-        found = check_report(self.folder)
+        found = [finding for finding in check_report(self.folder) if finding.severity is not Severity.INFO]
         assert not found, "\n".join(f"{finding.code} {finding.message} ({finding.where})" for finding in found)
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> str:
