@@ -204,6 +204,7 @@ class Runner:
         self._console.started(self._steps[step.id])
         self._tails[step.id] = Tail(scratch / "progress")
         self._began[step.id] = time.monotonic()
+        self._servers.begin(step.id)
         self._pool = self._pool or Pool()
         self._pool.start(step.id, job, timeout=step.step.timeout)
 
@@ -214,7 +215,7 @@ class Runner:
         raw = self._folder / WORK / step.name / "notebook.ipynb"
         left = verdict.collect(self._folder, step.name, raw, outcome, step.contract.results, hidden)
         results = {step_id: values_of(other) for step_id, other in self._steps.items()}
-        server = self._servers.died_during(step.id)
+        server = self._servers.died_under(step.id)
         status, reason, expectations, findings, failure = verdict.judge(
             outcome, left, step.expectations(results), server=server
         )
@@ -246,12 +247,12 @@ class Runner:
 
     def _watch_servers(self) -> None:
         assert self._pool is not None
-        for dead in self._servers.newly_dead(self._pool.names()):
-            self._console.note(f"! {dead}")
+        for said in self._servers.watch(self._pool.names()):
+            self._console.note(f"! {said}")
         for name in self._servers.overdue():
             if name in self._pool.names() and name not in self._ending:
                 self._ending.add(name)
-                self._pool.end(name, Outcome(Ending.KILLED, message=self._servers.died_during(name)))
+                self._pool.end(name, Outcome(Ending.KILLED, message=self._servers.died_under(name)))
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
@@ -308,48 +309,49 @@ class Runner:
 
 
 class Servers:
-    """The servers of a run, as the engines package keeps them: who died, and an end to all."""
+    """The servers of a run, as the engines package keeps them: which died under a step, and an end to all."""
 
     def __init__(self, run_id: str) -> None:
         self._run, self._looked = run_id, 0.0
-        self._dead: dict[str, str] = {}  # server id -> sentence
-        self._during: dict[str, tuple[str, float]] = {}  # step -> sentence, since when
+        self._used: dict[str, set[str]] = {}  # step -> servers that ran when it began
+        self._died: dict[str, tuple[str, float]] = {}  # step -> sentence, noticed when
 
-    def newly_dead(self, running: list[str]) -> list[str]:
-        """Sentences on servers that died since the last look; the running steps are taken to be hit by it."""
+    def begin(self, step_id: str) -> None:
+        """The step begins, and may use what runs now. A server that it starts itself is its own affair."""
+        from nemolab.engines import state
+
+        self._died.pop(step_id, None)
+        self._used[step_id] = {server.id for server in state.every() if server.run == self._run and server.running}
+
+    def watch(self, steps: list[str]) -> list[str]:
+        """Look now and then; sentences on servers that died under one of the running `steps` since the last look."""
         if time.monotonic() - self._looked < _SERVERS_EVERY:
             return []
-        return self._look(running)
+        self._looked = time.monotonic()
+        before = set(self._died)
+        return list(dict.fromkeys(said for step in steps if (said := self.died_under(step)) and step not in before))
 
-    def died_during(self, step_id: str) -> str:
-        """Why a server died while the step ran, "" if none did. Looks again: the step may have ended of it."""
-        self._look([step_id])
-        return self._during.get(step_id, ("", 0.0))[0]
+    def died_under(self, step_id: str) -> str:
+        """Why a server that the step may have used has died, "" if none has."""
+        from nemolab.engines import state
+
+        if step_id not in self._died and self._used.get(step_id):
+            for server in state.every():
+                if server.id in self._used[step_id] and server.run == self._run and server.ended:
+                    said = f"server {server.id} (pid {server.pid}) died: {server.ended.reason}"
+                    self._died[step_id] = (said, time.monotonic())
+        return self._died.get(step_id, ("", 0.0))[0]
 
     def overdue(self) -> list[str]:
         """Steps that go on although their server died a while ago."""
         now = time.monotonic()
-        return [step for step, (_, since) in self._during.items() if now - since > _PATIENCE]
+        return [step for step, (_, since) in self._died.items() if now - since > _PATIENCE]
 
     def stop(self) -> None:
         """Stop every server of the run."""
         from nemolab.engines import process
 
         process.stop_owned(self._run)
-
-    def _look(self, running: list[str]) -> list[str]:
-        from nemolab.engines import state
-
-        self._looked = time.monotonic()
-        fresh: list[str] = []
-        for server in state.every():
-            if server.run == self._run and server.ended and server.id not in self._dead:
-                sentence = f"server {server.id} (pid {server.pid}) died: {server.ended.reason}"
-                self._dead[server.id] = sentence
-                fresh.append(sentence)
-                for step in running:
-                    self._during.setdefault(step, (sentence, self._looked))
-        return fresh
 
 
 def make_job(

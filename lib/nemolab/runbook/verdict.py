@@ -103,11 +103,13 @@ def judge(
     values = {name: entry["value"] for name, entry in left.results.items()}
     findings = (*left.findings, *(_leak(kind).as_dict() for kind in left.leaks))
     status = STATUS[outcome.ending]
+    if server and outcome.ending not in (Ending.INTERRUPTED, Ending.TIMED_OUT):  # whatever the cells made of it
+        failed = failure(outcome) if outcome.ending is Ending.ERROR else Failure(kind="server died", message=server)
+        return Status.KILLED, server, (), findings, failed
     if outcome.ending is not Ending.DONE:
-        return status, server or reason(outcome), (), findings, failure(outcome)
+        return status, reason(outcome), (), findings, failure(outcome)
     if left.problem:
-        failed = Failure(kind="incomplete", message=left.problem)
-        return Status.ERROR, server or left.problem, (), findings, failed
+        return Status.ERROR, left.problem, (), findings, Failure(kind="incomplete", message=left.problem)
     expectations = tuple(expect.judge(name, condition, values) for name, condition in conditions.items())
     reasons = [f"{e.name} is {e.actual}, expected {e.expected}" for e in expectations if not e.met]
     grave = [f for f in findings if f.get("severity") == Severity.ERROR.value]
