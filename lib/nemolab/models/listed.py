@@ -1,0 +1,138 @@
+"""Combinations of model and hardware that official pages list, held against the arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nemolab.core.finding import Finding, Severity
+from nemolab.models.evidence import CARD, COOK, NIM, REC, SGL, TRT
+from nemolab.models.planner import Fit, Plan, plan
+from nemolab.models.request import request
+
+_LEAST = 32_768  # tokens: a service that cannot hold one such request is none
+_CODE = "M-LISTED"
+_USUAL = 0.90  # the utilisation that the pages document
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One combination as a page lists it."""
+
+    model: str
+    gpu: str
+    tensor_parallel_size: int
+    who: str
+    pipeline_parallel_size: int = 1
+    data_parallel_size: int = 1
+
+    @property
+    def gpus(self) -> int:
+        """GPUs in all."""
+        return self.tensor_parallel_size * self.pipeline_parallel_size * self.data_parallel_size
+
+    @property
+    def layout(self) -> str:
+        """Hardware and parallelism, such as "16 x h100, TP8 PP2"."""
+        sizes = (
+            ("TP", self.tensor_parallel_size),
+            ("PP", self.pipeline_parallel_size),
+            ("DP", self.data_parallel_size),
+        )
+        parts = [f"{name}{size}" for name, size in sizes if size > 1 or name == "TP"]
+        return f"{self.gpus} x {self.gpu}, {' '.join(parts)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A listing and what the planner says at a utilisation of 0.90, for one request of 32,768 tokens."""
+
+    listing: Listing
+    plan: Plan
+
+    @property
+    def needed(self) -> float:
+        """The utilisation from which on it fits; above 1 it never does."""
+        used = self.plan.weights.total + self.plan.overhead.total + self.plan.request_bytes
+        return used / self.plan.request.total_memory
+
+    @property
+    def verdict(self) -> str:
+        """`fits`, `tight`, `does not fit at 0.90` or `does not fit`."""
+        if self.plan.fits:
+            return str(self.plan.fit)
+        return "does not fit at 0.90" if self.needed <= 1 else str(Fit.NO)
+
+
+_TEACHER = "card of Nemotron Labs Teacher STEM, 2026-08"
+
+LISTINGS: tuple[Listing, ...] = (
+    Listing("ultra-bf16", "h100", 16, f"{COOK}; {SGL}"),
+    Listing("ultra-bf16", "h100", 8, NIM, pipeline_parallel_size=2),
+    Listing("ultra-bf16", "h200", 8, f"{COOK}; {CARD}; {NIM}"),
+    Listing("ultra-bf16", "h200", 16, SGL),
+    Listing("ultra-bf16", "b200", 8, f"{COOK}; {SGL}; {NIM}"),
+    Listing("ultra-bf16", "b300", 4, NIM),
+    Listing("ultra-bf16", "b300", 8, f"{COOK}; {SGL}; {NIM}"),
+    Listing("ultra-bf16", "gb200", 4, NIM, pipeline_parallel_size=2),
+    Listing("ultra-nvfp4", "h100", 8, f"{COOK}; {TRT}; {NIM}"),
+    Listing("ultra-nvfp4", "h100", 1, f"{COOK}, vLLM notebook", data_parallel_size=8),
+    Listing("ultra-nvfp4", "h200", 4, NIM),
+    Listing("ultra-nvfp4", "h200", 8, NIM),
+    Listing("ultra-nvfp4", "b200", 2, NIM),
+    Listing("ultra-nvfp4", "b200", 4, f"{COOK}; {SGL}; {NIM}"),
+    Listing("ultra-nvfp4", "b300", 2, NIM),
+    Listing("ultra-nvfp4", "b300", 4, f"{COOK}; {SGL}; {NIM}"),
+    Listing("ultra-nvfp4", "gb200", 4, f"{COOK}; {SGL}; {TRT}"),
+    Listing("ultra-nvfp4", "gb300", 4, f"{COOK}; {SGL}; {TRT}"),
+    Listing("teacher-stem", "b200", 4, _TEACHER),
+    Listing("teacher-stem", "h100", 8, _TEACHER),
+    Listing("super-bf16", "h100", 4, TRT),
+    Listing("super-bf16", "b200", 2, TRT),
+    Listing("super-nvfp4", "h100", 2, TRT),
+    Listing("super-nvfp4", "b200", 1, TRT),
+    Listing("super-nvfp4", "gb10", 1, REC),
+    Listing("lightning-nvfp4", "h100", 1, f"{COOK}; {REC}"),
+)
+
+
+def judge(listing: Listing) -> Judged:
+    """A listing held against the arithmetic."""
+    asked = request(
+        listing.model,
+        listing.gpu,
+        tensor_parallel_size=listing.tensor_parallel_size,
+        pipeline_parallel_size=listing.pipeline_parallel_size,
+        data_parallel_size=listing.data_parallel_size,
+        gpu_memory_utilization=_USUAL,
+        max_model_len=_LEAST,
+        kv_cache_dtype="fp8",
+    )
+    return Judged(listing, plan(asked))
+
+
+def judged() -> tuple[Judged, ...]:
+    """Every listing, judged."""
+    return tuple(judge(listing) for listing in LISTINGS)
+
+
+def findings(items: tuple[Judged, ...]) -> tuple[Finding, ...]:
+    """One finding for each listing that arithmetic contradicts."""
+    return tuple(_finding(item) for item in items if not item.plan.fits)
+
+
+def _finding(item: Judged) -> Finding:
+    listing, found, gib = item.listing, item.plan, 1 << 30
+    alone = found.weights.total > found.budget
+    why = "the weights alone exceed it" if alone else "activations and one short request do not fit beside them"
+    close = f" It would need a utilisation of {item.needed:.2f}." if item.needed <= 1 else ""
+    return Finding(
+        code=_CODE,
+        severity=Severity.DISAGREE,
+        message=(
+            f"{listing.model} on {listing.layout}: {found.weights.total / gib:.1f} GiB of weights a GPU, "
+            f"{found.budget / gib:.1f} GiB at a utilisation of {_USUAL:.2f}: {why}.{close}"
+        ),
+        fix="take more GPUs or a smaller checkpoint, whatever the page lists",
+        source=f"listed by: {listing.who}",
+        where=listing.layout,
+    )

@@ -1,0 +1,140 @@
+"""Plans as rows and findings that people read; used by `12_plan_memory`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from nemolab.core.finding import Finding, Severity
+from nemolab.models.listed import Judged
+from nemolab.models.planner import Plan
+from nemolab.models.remedies import Remedy
+from nemolab.models.roofline import Decode, Prefill
+
+GIB = 1 << 30
+
+
+def plan_rows(found: Plan) -> list[dict[str, str]]:
+    """Every value of a plan with its formula."""
+    return [
+        {
+            "value": value.name.removesuffix("_bytes").replace("_", " "),
+            "amount": _amount(value.value, value.unit),
+            "kind": "estimate" if value.estimate else "exact",
+            "formula": value.formula,
+            "source": value.source,
+        }
+        for value in found.values
+    ]
+
+
+def time_rows(first: Prefill, step: Decode) -> list[dict[str, str]]:
+    """Times of a prefill and of a decode step."""
+    return [
+        {
+            "what": f"prefill of {first.tokens:,} tokens",
+            "work": f"{first.linear_flops + first.attention_flops:.3g} FLOP, "
+            f"{first.attention_flops / (first.linear_flops + first.attention_flops):.0%} attention",
+            "no faster than": f"{first.bound_seconds:,.2f} s",
+            "assumed": f"{first.seconds:,.2f} s",
+            "assumption": first.assumption,
+        },
+        {
+            "what": f"decode step, {step.batch} x {step.context:,} tokens",
+            "work": f"{(step.weight_bytes + step.cache_bytes) / GIB:,.1f} GiB a GPU",
+            "no faster than": f"{step.bound_seconds * 1e3:,.2f} ms",
+            "assumed": f"{step.seconds * 1e3:,.2f} ms, {step.tokens_per_second:,.0f} tokens/s",
+            "assumption": step.assumption,
+        },
+    ]
+
+
+def remedy_rows(changes: Iterable[Remedy]) -> list[dict[str, Any]]:
+    """Changes that make a launch fit."""
+    return [
+        {
+            "change": change.what,
+            "left (GiB)": round(change.plan.headroom / GIB, 1),
+            "requests": round(change.plan.concurrency, 2),
+            "fit": str(change.plan.fit),
+        }
+        for change in changes
+    ]
+
+
+def listed_rows(judged: Iterable[Judged]) -> list[dict[str, Any]]:
+    """Combinations on official pages, with what arithmetic says."""
+    return [
+        {
+            "model": item.listing.model,
+            "layout": item.listing.layout,
+            "weights (GiB)": round(item.plan.weights.total / GIB, 1),
+            "budget (GiB)": round(item.plan.budget / GIB, 1),
+            "needed utilisation": round(item.needed, 2),
+            "verdict": item.verdict,
+            "listed by": item.listing.who,
+        }
+        for item in judged
+    ]
+
+
+def plan_findings(found: Plan, min_concurrency: float) -> tuple[Finding, ...]:
+    """What keeps a launch from being served as asked."""
+    asked, where = found.request, f"{found.request.gpus} x {found.request.gpu.name}"
+    if not found.fits:
+        return (
+            Finding(
+                "M-MEMORY",
+                Severity.ERROR,
+                f"{asked.model.name}: {_gib(found.weights.total)} of weights and {_gib(found.overhead.total)} of "
+                f"overhead leave {_gib(found.available_kv)} of {_gib(found.budget)}; one request of "
+                f"{asked.length:,} tokens takes {_gib(found.request_bytes)}",
+                "one of the single changes in the table above, or a smaller checkpoint",
+                "arithmetic of this notebook",
+                where=where,
+            ),
+        )
+    if found.concurrency < min_concurrency:
+        return (
+            Finding(
+                "M-CONCURRENCY",
+                Severity.ERROR,
+                f"{found.concurrency:.2f} requests of {asked.length:,} tokens at once, {min_concurrency:g} wanted",
+                "more GPUs, a shorter max_model_len, FP8 KV cache",
+                "arithmetic of this notebook",
+                where=where,
+            ),
+        )
+    if found.fit == "tight":
+        return (
+            Finding(
+                "M-TIGHT",
+                Severity.WARNING,
+                f"{_gib(found.headroom)} are left, less than the estimates are good for",
+                "leave more room, or measure once and plan with the log's available KV memory",
+                "arithmetic of this notebook",
+                where=where,
+            ),
+        )
+    return ()
+
+
+def sentence(found: Plan, min_concurrency: float) -> str:
+    """The verdict in one sentence."""
+    asked = found.request
+    what = f"{asked.model.name} on {asked.gpus} x {asked.gpu.name}"
+    if not found.fits:
+        return f"{what} does not hold one request of {asked.length:,} tokens."
+    enough = "" if found.concurrency >= min_concurrency else f", fewer than the {min_concurrency:g} wanted"
+    tight = ", tightly" if found.fit == "tight" else ""
+    return f"{what} holds {found.concurrency:.2f} requests of {asked.length:,} tokens{tight}{enough}."
+
+
+def _gib(size: int) -> str:
+    return f"{size / GIB:,.1f} GiB"
+
+
+def _amount(value: Any, unit: str) -> str:
+    if unit == "bytes":
+        return f"{value / GIB:,.2f} GiB" if abs(value) >= GIB // 10 else f"{value:,} bytes"
+    return f"{value:,} {unit}".rstrip()
