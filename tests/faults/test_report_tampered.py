@@ -114,6 +114,10 @@ def verdict(run: dict[str, Any]) -> None:
     run["steps"][3]["expectations"][1].update(expected="<= 50", met=True)
 
 
+def met(run: dict[str, Any]) -> None:
+    run["steps"][3]["expectations"][0]["met"] = False
+
+
 def run_status(run: dict[str, Any]) -> None:
     run["steps"][0]["status"] = "failed"
 
@@ -149,6 +153,7 @@ EDITS: dict[str, tuple[Callable[[Path], None], str, str | None]] = {
     "notebook deleted": (deleted(NOTEBOOK), "P-003", None),
     "number in the record": (run_json(recorded_number), "P-006", "P-006"),
     "verdict in the record": (run_json(verdict), "P-007", "P-007"),
+    "one verdict in the record": (run_json(met), "P-007", "P-007"),
     "status of the run": (run_json(run_status), "P-002", "P-002"),
     "key of a sign-off": (run_json(sign_off), "P-020", "P-020"),
     "results file": (results_file, "P-006", "P-006"),

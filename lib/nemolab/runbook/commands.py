@@ -60,10 +60,11 @@ def resume(run_name: str, *, until: str | None, jobs: int | None, dry_run: bool)
 
 def replay(run_name: str, *, jobs: int | None) -> int:
     """Execute a run's notebooks again on its recordings."""
-    from nemolab.runbook import replaying
+    from nemolab.runbook import replaying, report
 
     shown = console.best()
     record, folder = replaying.replay(store.find(run_name), console=shown, jobs=jobs)
+    report.write(folder)
     _say_end(record, folder)
     return int(record.status.exit_code)
 

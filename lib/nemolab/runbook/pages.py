@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from nemolab import __version__
 from nemolab.core.finding import Severity
@@ -46,6 +46,7 @@ _SEVERITY = {
     Severity.INFO: ("idle", "i"),
 }
 _OPERATOR = re.compile(r"\s*(?:[<>=!]|in\b|not in\b)")
+_SPAN = re.compile(r"`([^`\n]+)`")
 _GRAVITY = [str(severity) for severity in _SEVERITY]
 
 
@@ -166,6 +167,11 @@ def generator() -> str:
     return f"nemolab {__version__} ({digest.hexdigest()[:12]})"
 
 
+def spans(text: str) -> Markup:
+    """Plain text with `code` between backticks set as code, and nothing else."""
+    return Markup(_SPAN.sub(r"<code>\1</code>", str(escape(text))))
+
+
 def when(moment: datetime | None) -> str:
     """A moment in UTC, to the minute."""
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC") if moment else ""
@@ -229,6 +235,7 @@ def _environment() -> jinja2.Environment:
         severity_tone=lambda severity: _SEVERITY.get(severity, ("idle", "?"))[0],
         severity_sign=lambda severity: _SEVERITY.get(severity, ("idle", "?"))[1],
         result_rows=result_rows,
+        spans=spans,
         limit=lambda written: written if _OPERATOR.match(written) else f"= {written}",
         capitalize_first=lambda text: text[:1].upper() + text[1:],
     )
