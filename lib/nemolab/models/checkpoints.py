@@ -25,6 +25,9 @@ from nemolab.models.families import LIGHTNING, NANO, NATIVE, SUPER, ULTRA
 from nemolab.models.layout import ASSUMED_FP8, ASSUMED_NVFP4, LIGHTNING_NVFP4, ULTRA_NVFP4
 from nemolab.models.model import Model
 
+# Found as a folder, because importing nemolab.miniature would load numpy and gguf.
+MINIATURE = Path(__file__).parents[1] / "miniature" / "weights"
+
 _CONFIG = Source("architecture", AIC, Evidence.CODE)
 _GATED = Disagreement(
     "is the checkpoint gated",
@@ -300,14 +303,12 @@ ALL: tuple[Model, ...] = (
 
 def miniature() -> Model:
     """The lab's own checkpoint, its architecture read from the folder that ships with the library."""
-    # Found as a file, because importing the package would load numpy and gguf.
-    folder = Path(__file__).parents[1] / "miniature" / "weights"
     return Model(
         name="miniature",
         repo="",
         family="miniature",
         precision="bf16",
-        architecture=config.read(folder),
+        architecture=config.read(MINIATURE),
         licence="Apache-2.0",
         engines={"vllm": "0.22.0"},
         notes=("the lab's own: same layer kinds and kernel-facing shapes, about 5 million parameters",),

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nemolab.core.errors import UsageError
+from nemolab.models.checkpoints import MINIATURE
 
 INDEX = "model.safetensors.index.json"
 SAFETY_CARDS = ("bias.md", "explainability.md", "privacy.md", "safety.md")
@@ -87,6 +88,11 @@ class Checkpoint:
             for name, size in shard.dtypes.items():
                 found[name] = found.get(name, 0) + size
         return dict(sorted(found.items()))
+
+
+def folder_of(folder: str) -> str:
+    """`folder`, or that of the lab's own miniature when it is empty."""
+    return folder or str(MINIATURE)
 
 
 def look(folder: str) -> Checkpoint:
@@ -191,7 +197,7 @@ def _revision(path: Path) -> str:
         after = parts[parts.index("snapshots") + 1 :]
         if after and re.fullmatch(r"[0-9a-f]{40}", after[0]):
             return after[0]
-    commits = set()
+    commits: set[str] = set()
     for note in (path / ".cache" / "huggingface" / "download").glob("*.metadata"):
         first = note.read_text(errors="replace").splitlines()[:1]
         commits.update(line for line in first if re.fullmatch(r"[0-9a-f]{40}", line))

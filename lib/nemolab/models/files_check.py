@@ -1,12 +1,9 @@
-"""A checkpoint folder held against what an engine needs to load it: findings, and the hash of every shard."""
+"""A checkpoint folder held against what an engine needs to load it."""
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from nemolab.core.errors import UsageError
 from nemolab.core.finding import Finding, Severity
@@ -80,8 +77,11 @@ def _config(found: Checkpoint, wanted: Wanted) -> Iterator[Finding]:
         yield _error("C-CONFIG", f"config.json: {error.what}", error.fix or "download config.json again")
         return
     if config.dialect(found.config) == config.NEW and "num_hidden_layers" not in found.config:
-        yield _info("C-DIALECT", "layers_block_type without num_hidden_layers: readers of the old dialect break",
-                    "huggingface/transformers#48017, NVIDIA/TensorRT-Edge-LLM#56")  # fmt: skip
+        yield _info(
+            "C-DIALECT",
+            "layers_block_type without num_hidden_layers: readers of the old dialect break",
+            "huggingface/transformers#48017, NVIDIA/TensorRT-Edge-LLM#56",
+        )
     if wanted.model and wanted.model.architecture not in (None, arch):
         yield _error("C-OTHER", f"the config is not that of {wanted.model.name}", "name the right folder or model")
 
@@ -92,18 +92,25 @@ def _weights(found: Checkpoint, wanted: Wanted) -> Iterator[Finding]:
     if not found.index and len(found.shards) > 1:
         yield _error(
             "C-INDEX",
-            f"{len(found.shards)} shards and no {INDEX}: which are missing cannot be said",
+            f"{len(found.shards)} shards and no {INDEX}: nothing says which are missing",
             f"download {INDEX}",
         )
     missing = [shard for shard in found.shards if shard.size is None]
     if missing:
-        yield _error("C-SHARD", f"{len(missing)} of {len(found.shards)} shards are missing: {_some([s.name for s in missing])}",
-                     "run the download again: it goes on where it stopped")  # fmt: skip
+        yield _error(
+            "C-SHARD",
+            f"{len(missing)} of {len(found.shards)} shards are missing: {some([s.name for s in missing])}",
+            "run the download again: it goes on where it stopped",
+        )
     for shard in found.incomplete:
         if shard.size is not None:
             whole = "its header cannot be read" if shard.expected is None else f"{shard.expected:,} bytes expected"
-            yield _error("C-CUT", f"{shard.name} has {shard.size:,} bytes, {whole}", "delete it and download again",
-                         where=shard.name)  # fmt: skip
+            yield _error(
+                "C-CUT",
+                f"{shard.name} has {shard.size:,} bytes, {whole}",
+                "delete it and download again",
+                where=shard.name,
+            )
     if found.incomplete_downloads:
         yield _error("C-DOWNLOAD", f"{found.incomplete_downloads} downloads were broken off", "run the download again")
 
@@ -115,34 +122,56 @@ def _size(found: Checkpoint, wanted: Wanted) -> Iterator[Finding]:
     left = max(0, expected - found.present)
     if found.incomplete or not found.shards:
         if left > found.disk_free:
-            yield _error("C-DISK", f"{left / 1e9:,.1f} GB are still to come, {found.disk_free / 1e9:,.1f} GB are free",
-                         "free space, or download elsewhere")  # fmt: skip
+            yield _error(
+                "C-DISK",
+                f"{left / 1e9:,.1f} GB are still to come, {found.disk_free / 1e9:,.1f} GB are free",
+                "free space, or download elsewhere",
+            )
         return
     if not wanted.model.layout.estimate and abs(found.present - wanted.model.size) > 0.01 * wanted.model.size:
-        yield _warning("C-SIZE", f"{found.present / 1e9:,.2f} GB of tensors, {wanted.model.size / 1e9:,.2f} GB expected",
-                       "check that this is the checkpoint that you mean", "count of its parameters by format")  # fmt: skip
+        yield _warning(
+            "C-SIZE",
+            f"{found.present / 1e9:,.2f} GB of tensors, {wanted.model.size / 1e9:,.2f} GB expected",
+            "check that this is the checkpoint that you mean",
+            "count of its parameters by format",
+        )
 
 
 def _tokenizer(found: Checkpoint, wanted: Wanted) -> Iterator[Finding]:
     if found.tokenizer_error:
         yield _error("C-TOKENIZER", found.tokenizer_error, "download the tokenizer's files")
     if not found.chat_template:
-        yield _error("C-TEMPLATE", "no chat_template.jinja and no chat_template in tokenizer_config.json",
-                     "download chat_template.jinja; a base model has none and cannot chat")  # fmt: skip
+        yield _error(
+            "C-TEMPLATE",
+            "no chat_template.jinja and no chat_template in tokenizer_config.json",
+            "download chat_template.jinja; a base model has none and cannot chat",
+        )
     if "generation_config.json" not in found.files and not wanted.own:
-        yield _warning("C-GENERATION", "generation_config.json is missing: engines use their own sampling defaults",
-                       "download it", _WORKER)  # fmt: skip
+        yield _warning(
+            "C-GENERATION",
+            "generation_config.json is missing: engines use their own sampling defaults",
+            "download it",
+            _WORKER,
+        )
     limit, asked = found.tokenizer_limit, wanted.max_model_len
     if limit and asked and limit < asked:
-        yield _error("C-LENGTH", f"the tokenizer's model_max_length is {limit:,}, {asked:,} are asked: engines take the smaller",
-                     "raise model_max_length in a copy of tokenizer_config.json", "ai-dynamo/dynamo, 1M recipes")  # fmt: skip
+        yield _error(
+            "C-LENGTH",
+            f"model_max_length of the tokenizer is {limit:,}, {asked:,} are asked: the smaller counts",
+            "raise model_max_length in a copy of tokenizer_config.json",
+            "ai-dynamo/dynamo, 1M recipes",
+        )
 
 
 def _parser(found: Checkpoint, wanted: Wanted) -> Iterator[Finding]:
     plugin = wanted.model.reasoning_plugin if wanted.model else ""
     if plugin and plugin not in found.files:
-        yield _warning("C-PARSER", f"{plugin} is missing: --reasoning-parser-plugin cannot load it",
-                       "download it, or use the engine's own nemotron_v3", _WORKER)  # fmt: skip
+        yield _warning(
+            "C-PARSER",
+            f"{plugin} is missing: --reasoning-parser-plugin cannot load it",
+            "download it, or use the engine's own nemotron_v3",
+            _WORKER,
+        )
 
 
 def _quantisation(found: Checkpoint, wanted: Wanted) -> Iterator[Finding]:
@@ -150,8 +179,11 @@ def _quantisation(found: Checkpoint, wanted: Wanted) -> Iterator[Finding]:
         return
     quantised = wanted.model.precision != "bf16"
     if quantised and found.quantisation is None and found.config is not None:
-        yield _error("C-QUANT", f"{wanted.model.precision} and no quantization_config or hf_quant_config.json",
-                     "download both: without them the engine loads packed weights as BF16")  # fmt: skip
+        yield _error(
+            "C-QUANT",
+            f"{wanted.model.precision} and no quantization_config or hf_quant_config.json",
+            "download both: without them the engine loads packed weights as BF16",
+        )
     if not quantised and found.quantisation:
         yield _error("C-QUANT", f"quantised as {found.quantisation}, BF16 expected", "name the right folder or model")
 
@@ -163,8 +195,12 @@ def _code(found: Checkpoint, wanted: Wanted) -> Iterator[Finding]:
     modules = sorted({str(value).split(".")[0] + ".py" for value in named.values()})
     missing = [name for name in modules if name not in found.files]
     if missing:
-        yield _warning("C-CODE", f"auto_map names {', '.join(missing)}, which are missing: --trust-remote-code fails",
-                       "leave --trust-remote-code off: engines have their own classes", "vLLM 0.22.0 on H200")  # fmt: skip
+        yield _warning(
+            "C-CODE",
+            f"auto_map names {', '.join(missing)}, not there: --trust-remote-code fails",
+            "leave --trust-remote-code off: engines have their own classes",
+            "vLLM 0.22.0 on H200",
+        )
     else:
         yield _info(
             "C-CODE", f"the repository brings code ({', '.join(modules)}); it runs only with --trust-remote-code"
@@ -200,43 +236,15 @@ def _papers(found: Checkpoint, wanted: Wanted) -> Iterator[Finding]:
     if read:
         yield _info("C-READ", f"to be read and signed off: {', '.join(read)}")
     if missing:
-        yield _warning("C-SAFETY", f"not in the folder: {', '.join(missing)}",
-                       "read them in the repository before production", "sister repositories ship these sub-cards")  # fmt: skip
+        yield _warning(
+            "C-SAFETY",
+            f"not in the folder: {', '.join(missing)}",
+            "read them in the repository before production",
+            "sister repositories ship these sub-cards",
+        )
 
 
-def hash_shards(
-    folder: str, expected: dict[str, str], progress: Callable[[int], object] | None = None
-) -> dict[str, bool]:
-    """Whether each shard has the SHA-256 that its download recorded. Reads every byte: minutes for large checkpoints."""
-    found = {}
-    for name, wanted in expected.items():
-        digest = hashlib.sha256()
-        try:
-            with (Path(folder).expanduser() / name).open("rb") as file:
-                while chunk := file.read(1 << 24):
-                    digest.update(chunk)
-                    if progress:
-                        progress(len(chunk))
-        except OSError:
-            found[name] = False
-            continue
-        found[name] = digest.hexdigest() == wanted
-    return found
-
-
-def hash_findings(checked: dict[str, bool]) -> tuple[Finding, ...]:
-    """Shards whose content is not what was downloaded."""
-    wrong = [name for name, right in checked.items() if not right]
-    if not wrong:
-        return ()
-    return (
-        _error(
-            "C-HASH", f"SHA-256 differs from the download's record: {_some(wrong)}", "delete them and download again"
-        ),
-    )
-
-
-def _some(names: list[str]) -> str:
+def some(names: list[str]) -> str:
     shown = ", ".join(names[:4])
     return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
 
@@ -251,8 +259,3 @@ def _warning(code: str, message: str, fix: str, source: str) -> Finding:
 
 def _info(code: str, message: str, source: str = "") -> Finding:
     return Finding(code, Severity.INFO, message, "", source)
-
-
-def valid_revision(text: str) -> bool:
-    """Whether `text` is a full commit hash, or empty."""
-    return not text or re.fullmatch(r"[0-9a-f]{40}", text) is not None

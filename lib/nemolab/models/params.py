@@ -7,6 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from nemolab.core.contract import Params, Results, Unit
+from nemolab.core.finding import Finding, Severity
+from nemolab.models.files import SAFETY_CARDS, Checkpoint
+from nemolab.models.files_check import Wanted
 from nemolab.models.planner import Plan
 from nemolab.models.request import Request, request
 
@@ -95,4 +98,58 @@ class PlanResults(Results):
             max_concurrency=round(found.concurrency, 2),
             max_context=found.max_context,
             listed_impossible=listed_impossible,
+        )
+
+
+class FilesParams(Params):
+    """The checkpoint folder to check."""
+
+    folder: str = Field("", description="checkpoint folder or cache snapshot; empty for the lab's own miniature")
+    model: str = Field("", description="what it should be: catalogue name or repository; empty to recognise it")
+    max_model_len: int = Field(0, ge=0, description="context that will be served; 0 when it does not matter")
+    revision: str = Field("", pattern="^([0-9a-f]{40})?$", description="commit that it must be, 40 hex digits")
+    hashes: bool = Field(False, description="hash every shard too; minutes for a large checkpoint")
+
+
+class FilesResults(Results):
+    """What the folder holds."""
+
+    complete: bool = Field(description="nothing that loading needs is missing or broken")
+    model: str = Field(description="catalogue name of what was found; unknown if it is none")
+    errors: Annotated[int, Unit("", "lower")] = Field(description="findings that make loading fail")
+    warnings: Annotated[int, Unit("", "lower")] = Field(description="findings to look at")
+    shards: int = Field(description="shards that the index names")
+    shards_incomplete: Annotated[int, Unit("", "lower")] = Field(description="shards missing or cut short")
+    tensors_missing: Annotated[int, Unit("", "lower")] = Field(description="tensors that no complete shard holds")
+    size: Annotated[float, Unit("GB")] = Field(description="shards that are there")
+    dialect: str = Field(description="how config.json spells the layers")
+    quantisation: str = Field(description="algorithm that the checkpoint names; none for BF16")
+    revision: str = Field(description="commit of the download; unknown if nothing says so")
+    licence: str = Field(description="as the card names it; unknown if it does not")
+    safety_cards: int = Field(description="of bias, explainability, privacy and safety cards, how many are there")
+    hashes_right: int | None = Field(description="shards with the recorded SHA-256; null when not asked")
+
+    @classmethod
+    def of(
+        cls, found: Checkpoint, wanted: Wanted, findings: tuple[Finding, ...], hashes: dict[str, bool] | None
+    ) -> FilesResults:
+        """The results of a check."""
+        from nemolab.models.config import dialect
+
+        errors = sum(finding.severity == Severity.ERROR for finding in findings)
+        return cls(
+            complete=errors == 0,
+            model=wanted.model.name if wanted.model else "unknown",
+            errors=errors,
+            warnings=sum(finding.severity == Severity.WARNING for finding in findings),
+            shards=len(found.shards),
+            shards_incomplete=len(found.incomplete),
+            tensors_missing=found.missing_tensors,
+            size=round(found.present / 1e9, 3),
+            dialect=dialect(found.config or {}) or "unknown",
+            quantisation=found.quantisation or "none",
+            revision=found.revision or "unknown",
+            licence=found.licence or ("Apache-2.0" if wanted.own else "unknown"),
+            safety_cards=sum(name in found.files for name in SAFETY_CARDS),
+            hashes_right=None if hashes is None else sum(hashes.values()),
         )

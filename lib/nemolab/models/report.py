@@ -1,4 +1,4 @@
-"""Plans as rows and findings that people read; used by `12_plan_memory`."""
+"""Plans and checkpoint folders as rows and findings that people read; used by notebooks 11 and 12."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from nemolab.core.finding import Finding, Severity
+from nemolab.models.files import Checkpoint
 from nemolab.models.listed import Judged
+from nemolab.models.model import Model
 from nemolab.models.planner import Plan
 from nemolab.models.remedies import Remedy
 from nemolab.models.roofline import Decode, Prefill
@@ -128,6 +130,58 @@ def sentence(found: Plan, min_concurrency: float) -> str:
     enough = "" if found.concurrency >= min_concurrency else f", fewer than the {min_concurrency:g} wanted"
     tight = ", tightly" if found.fit == "tight" else ""
     return f"{what} holds {found.concurrency:.2f} requests of {asked.length:,} tokens{tight}{enough}."
+
+
+def folder_rows(found: Checkpoint, model: Model | None) -> list[dict[str, str]]:
+    """What a checkpoint folder holds."""
+    whole = sum(shard.complete for shard in found.shards)
+    shown = {
+        "recognised as": model.name if model else "unknown",
+        "repository": model.repo if model and model.repo else "none",
+        "shards complete": f"{whole} of {len(found.shards)}",
+        "tensors": f"{sum(shard.tensors for shard in found.shards):,}",
+        "size there": f"{found.present / 1e9:,.3f} GB",
+        "size expected": _expected(found, model),
+        "bytes by type": ", ".join(f"{name} {size / 1e9:,.3f} GB" for name, size in found.dtypes.items()) or "unknown",
+        "quantisation": found.quantisation or "none named",
+        "chat template": "yes" if found.chat_template else "no",
+        "tokenizer": found.tokenizer_error or "complete",
+        "tokenizer limit": f"{found.tokenizer_limit:,} tokens" if found.tokenizer_limit else "none",
+        "revision": found.revision or "unknown",
+        "licence": found.licence or "not named",
+        "disk free": f"{found.disk_free / 1e9:,.1f} GB",
+    }
+    return [{"fact": name, "value": value} for name, value in shown.items()]
+
+
+def shard_rows(found: Checkpoint) -> list[dict[str, Any]]:
+    """Shards, those with a problem first."""
+    ordered = sorted(found.shards, key=lambda shard: (shard.complete, shard.name))
+    return [
+        {
+            "shard": shard.name,
+            "state": "complete" if shard.complete else "missing" if shard.size is None else "cut short",
+            "bytes": shard.size,
+            "expected": shard.expected,
+            "tensors": shard.tensors or None,
+        }
+        for shard in ordered
+    ]
+
+
+def folder_sentence(found: Checkpoint, model: Model | None, complete: bool) -> str:
+    """The verdict on a folder in one sentence."""
+    name = model.name if model else "an unknown checkpoint"
+    if complete:
+        return f"{name} is complete and can be loaded."
+    bad = len(found.incomplete)
+    what = f"{bad} of {len(found.shards)} shards are missing or cut short" if bad else "the findings name what is wrong"
+    return f"{name} cannot be loaded: {what}."
+
+
+def _expected(found: Checkpoint, model: Model | None) -> str:
+    size = found.index_size or (model.size if model is not None and model.architecture is not None else None)
+    return "unknown" if size is None else f"{size / 1e9:,.3f} GB"
 
 
 def _gib(size: int) -> str:
