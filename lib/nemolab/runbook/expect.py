@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-import yaml
-
+from nemolab.runbook.located import scalar
 from nemolab.runbook.record import Expectation
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -66,10 +65,7 @@ def parse(written: Any) -> Condition:
     operation, rest = match[1], match[2]
     if operation == "=":
         raise BadExpectationError(f'"=" is no comparison; {SYNTAX}')
-    try:
-        operand = yaml.safe_load(rest) if rest else None
-    except yaml.YAMLError:
-        operand = None
+    operand = scalar(rest) if rest else None
     if operand is None and rest not in ("null", "~"):
         raise BadExpectationError(f"nothing to compare with after {operation!r}; {SYNTAX}")
     if operation in ("in", "not in"):

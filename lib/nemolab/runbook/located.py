@@ -16,6 +16,7 @@ from nemolab.core.errors import UsageError
 Path_ = tuple[str | int, ...]
 
 # YAML 1.1 reads these plain words as booleans, base-60 or octal numbers; a person means text or a number.
+_EXPONENT = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+")
 _TRAPS = (
     (
         re.compile(r"(?i)(?:yes|no|on|off|y|n)"),
@@ -69,6 +70,14 @@ def read(path: Path) -> Located:
     return Located(path, text, value, lines)
 
 
+def scalar(text: str) -> Any:
+    """The value that `text` stands for on a line of its own: a number (also `1e3`), a truth value, a list, or text."""
+    try:
+        return float(text) if _EXPONENT.fullmatch(text.strip()) else yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """What the writer of `name` may have meant, as a fix: the nearest spelling, or all that there are."""
     names = sorted(known)
@@ -98,7 +107,12 @@ def _build(loader: Any, node: yaml.Node, at: Path_, lines: dict[Path_, int], pat
     if node.tag not in _SCALARS:
         hint = next((why for shape, why in _TRAPS if shape.fullmatch(str(node.value))), f"has the tag {node.tag}")
         raise UsageError(f"{node.value!r} {hint}", where=where)
-    if node.tag != "tag:yaml.org,2002:str":
+    if node.tag == "tag:yaml.org,2002:str":
+        if not getattr(node, "style", None) and _EXPONENT.fullmatch(str(node.value)):
+            raise UsageError(
+                f"{node.value!r} reads as text in YAML 1.1; write the number out, or quote it", where=where
+            )
+    else:
         for shape, why in _TRAPS:
             if shape.fullmatch(str(node.value)):
                 raise UsageError(f"{node.value!r} {why}", where=where)

@@ -7,7 +7,6 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from nemolab.core import paths
@@ -57,16 +56,7 @@ class Parameter(_Model):
         """
         if self.type == "str":
             return self.check(text)
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError:
-            raise ValueError(f"{text!r} is not {_TYPE_WORDS[self.type]}") from None
-        if self.type == "float" and isinstance(value, str):  # YAML 1.1 reads 1e3 as text
-            try:
-                value = float(value)
-            except ValueError:
-                raise ValueError(f"{text!r} is not a number") from None
-        return self.check(value)
+        return self.check(located.scalar(text))
 
     def check(self, value: Any) -> Any:
         """`value`, if it has this type and is within the limits.
@@ -187,7 +177,7 @@ def find(name: str) -> Path:
     """The runbook file that `name` means: a path, or the stem of a file in `runbooks/`."""
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
-        return path if path.exists() or path.is_absolute() else _fallback(path)
+        return path if path.exists() or path.is_absolute() else paths.root() / path
     inside = paths.runbooks() / f"{name}.yaml"
     if inside.exists():
         return inside
@@ -214,13 +204,9 @@ def load(path: Path) -> Spec:
     return Spec(name=path.stem, source=source, sha256=sha256(source.text.encode()), book=book, needs=needs)
 
 
-def _fallback(path: Path) -> Path:
-    inside = paths.root() / path
-    return inside if inside.exists() else path
-
-
 def _schema_error(source: Located, error: ValidationError) -> UsageError:
-    first = error.errors()[0]
+    # A misspelled key is also a missing one: say the misspelling.
+    first = next((e for e in error.errors() if e["type"] == "extra_forbidden"), error.errors()[0])
     loc = first["loc"]
     name = ".".join(str(part) for part in loc)
     if first["type"] == "extra_forbidden":
