@@ -37,6 +37,9 @@ def test_no_record_and_a_run_that_goes_on(tmp_path: Path) -> None:
     assert codes(tmp_path) == ["P-001"]
     sample_run.Run(tmp_path).finish(Status.RUNNING, ended=None)
     assert "P-001" in codes(tmp_path)
+    report.write(tmp_path)
+    assert "its runner died" in (tmp_path / "index.html").read_text()  # a running run is rendered truthfully
+    assert codes(tmp_path) == ["P-001"]
     (tmp_path / "run.json").write_text("{")
     assert codes(tmp_path) == ["P-001"]
 

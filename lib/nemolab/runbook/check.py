@@ -17,7 +17,7 @@ from nemolab.core.errors import UsageError
 from nemolab.core.finding import Finding, Severity
 from nemolab.core.secrets import find_key_shapes
 from nemolab.core.status import Status
-from nemolab.runbook import check_step, pages, record, report, verdict
+from nemolab.runbook import check_step, pages, record, report, store, verdict
 from nemolab.runbook.normalise import places_here
 from nemolab.runbook.record import RunRecord
 
@@ -33,7 +33,7 @@ def check_report(folder: Path) -> list[Finding]:
     `INFO` findings tell what does not make the report wrong, such as a notebook that has changed since.
     """
     try:
-        run = record.read(folder)
+        run = store.read(folder)
     except UsageError as error:
         return [Finding("P-001", Severity.ERROR, error.what, error.fix or "run the runbook again", where=error.where)]
     checks: tuple[Callable[[Path, RunRecord], Iterator[Finding]], ...] = (
@@ -54,7 +54,12 @@ def _error(code: str, message: str, where: str, fix: str) -> Finding:
 
 def _finished(folder: Path, run: RunRecord) -> Iterator[Finding]:
     if run.status is Status.RUNNING or run.ended is None:
-        yield _error("P-001", "the run has not ended", record.FILE, "wait for it, or `nemolab run --resume` it")
+        what = (
+            "the run has not ended"
+            if run.status is Status.RUNNING
+            else f"the run was cut off: {'; '.join(run.reasons)}"
+        )
+        yield _error("P-001", what, record.FILE, "wait for it, or `nemolab run --resume` it")
         return
     wanted = verdict.worst(step.status for step in run.steps)
     if (run.status is Status.PASSED) != (wanted is Status.PASSED):
@@ -148,7 +153,7 @@ class _Leaks:
 def _secrets(folder: Path, run: RunRecord) -> Iterator[Finding]:
     names = [record.FILE, *(f"{s.name}{end}" for s in run.steps for end in (".ipynb", ".results.json"))]
     names += [name for step in run.steps for name in step.recordings]
-    here = [place for place in places_here() if len(place) > 4]
+    here = _pattern([place for place in places_here() if place != "/tmp"])  # said by many texts that tell no place
     for name in names:
         path = folder / name
         if not path.is_file():
@@ -180,11 +185,15 @@ def _secrets(folder: Path, run: RunRecord) -> Iterator[Finding]:
         )
 
 
-def _leaks(text: str, here: list[str]) -> _Leaks:
+def _leaks(text: str, here: re.Pattern[str]) -> _Leaks:
     return _Leaks(
         keys={kind for kind, _ in find_key_shapes(text)},
-        places={m[0] for m in _PERSONAL.finditer(text)} | {place for place in here if place in text},
+        places={match[0] for pattern in (_PERSONAL, here) for match in pattern.finditer(text)},
     )
+
+
+def _pattern(places: list[str]) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, places)) or '(?!)'})(?![\w-])")
 
 
 def _keys(value: Any) -> Iterator[str]:

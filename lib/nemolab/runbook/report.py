@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from nemolab.core.errors import UsageError
 from nemolab.core.files import sha256, write_atomic
-from nemolab.runbook import pages, record
+from nemolab.runbook import pages, record, store
 from nemolab.runbook.cells import cells, load
 from nemolab.runbook.outputs import Figure
 from nemolab.runbook.record import RunRecord
@@ -26,7 +26,7 @@ def write(folder: Path) -> list[Path]:
     Raises:
         UsageError: there is no record here.
     """
-    run = record.read(folder)
+    run = store.read(folder)  # a run whose runner is gone was killed, whatever its record says
     made = render(folder, run)
     for name, html in made.items():
         write_atomic(folder / name, html)
