@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 from nemolab.client.endpoint import Endpoint
 from nemolab.core.errors import NemolabError, UsageError
+from nemolab.longctx.failures import Outcome
 from nemolab.longctx.rows import Row, Suite
 
 if TYPE_CHECKING:
@@ -53,8 +54,9 @@ class Journal:
         return cls(file, known)
 
     def row(self, name: str) -> Row | None:
-        """The row of that id, if it was asked before."""
-        return self._known.get(name)
+        """The row of that id, if it was asked before and the engine lived through it."""
+        row = self._known.get(name)
+        return None if row is None or row.outcome is Outcome.ENGINE_DIED else row
 
     def add(self, row: Row) -> None:
         """Keep a row."""

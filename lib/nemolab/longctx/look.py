@@ -1,16 +1,14 @@
-"""What a suite looks like: figures with the table behind each, findings, and the sentence for a stakeholder."""
+"""What a suite looks like: figures, and the table behind each."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from nemolab.core.finding import Finding, Severity
-from nemolab.core.intervals import Quantile, percent, proven, trials_for
-from nemolab.longctx.failures import MODEL, TRANSPORT, Outcome
+from nemolab.core.intervals import Quantile, percent, proven
+from nemolab.longctx.failures import MODEL, Outcome
 from nemolab.longctx.rows import Suite, SuiteResult
-from nemolab.longctx.stats import claim
-from nemolab.longctx.summary import Cell, Length, holds_to, suspect, unanswered
+from nemolab.longctx.summary import Cell, Length
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -177,82 +175,6 @@ def outcome_table(result: SuiteResult) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def verdict(result: SuiteResult, lengths: Sequence[Length], wanted: float) -> str:
-    """The sentence for a stakeholder: how far it holds, and what is not settled beyond."""
-    if not lengths:
-        return "Nothing was answered."
-    held = holds_to(lengths, wanted)
-    first = next((length for length in lengths if length.tokens > held), None)
-    parts = []
-    if held:
-        last = next(length for length in lengths if length.tokens == held)
-        parts.append(f"holds to {held:,} at {last.right}")
-    if first is not None:
-        parts.append(claim(first.tokens, first.right, wanted))
-    text = "; ".join(parts)
-    return text[0].upper() + text[1:] + "."
-
-
-def passed(result: SuiteResult, lengths: Sequence[Length], wanted: float) -> bool:
-    """Whether nothing is shown to fail: no length below the wanted share for sure, no transport or prompt fault."""
-    if not lengths or unanswered(result.rows) or suspect(result.rows):
-        return False
-    return all(length.right.share.n and length.right.share.high >= wanted for length in lengths)
-
-
-def findings(result: SuiteResult, lengths: Sequence[Length], wanted: float) -> list[Finding]:
-    """What a reader must know before believing the figures."""
-    out = [Finding("C-001", Severity.INFO, note) for note in result.notes]
-    rows = result.rows
-    for outcome in Outcome:
-        here = [row for row in rows if row.outcome is outcome]
-        if here and (outcome in TRANSPORT or outcome in _PROMPT_FIX):
-            fix = _PROMPT_FIX.get(outcome, "look at proxy, client and server limits, not at the model")
-            text = f"{len(here)} x {outcome}, first at {here[0].length:,} tokens: {here[0].why}"
-            out.append(Finding("C-002", Severity.ERROR, text, fix, where=here[0].id))
-    leaks = [row for row in rows if row.outcome is Outcome.LEAK]
-    if leaks:
-        text = f"{len(leaks)} questions were answered right without their text, so their answers prove nothing."
-        out.append(Finding("C-003", Severity.ERROR, text, "another task or seed", where=leaks[0].id))
-    for length in lengths:
-        where = f"{length.tokens:,} tokens"
-        missed = dict(length.controls).get("wrong key")
-        if missed and missed.successes < missed.n:
-            text = f"Asked for a key that is not there, it invents a value: declined {missed}."
-            out.append(Finding("C-004", Severity.WARNING, text, "do not trust an answer by itself", where=where))
-        if length.right.share.n and length.right.share.low < wanted <= length.right.share.high:
-            text = f"{length.right} does not settle {percent(wanted)}."
-            need = f"with every answer right, {trials_for(wanted)} independent ones would"
-            out.append(Finding("C-005", Severity.WARNING, text, f"more texts: {need}", where=where))
-        if length.right.assumed:
-            text = f"How alike answers on one text are was assumed ({length.right.rho}), not measured."
-            out.append(Finding("C-006", Severity.INFO, text, where=where))
-    return out
-
-
-def results(result: SuiteResult, lengths: Sequence[Length], wanted: float) -> dict[str, Any]:
-    """The values of `ContextResults`."""
-    rows = result.rows
-    longest = lengths[-1] if lengths else None
-    share = longest.right.share if longest else None
-    absent = [row for row in rows if row.control == "wrong key"]
-    errors = [abs(row.counted - row.built) for row in rows if row.counted is not None]
-    return {
-        "holds_to_tokens": holds_to(lengths, wanted),
-        "longest_tokens": longest.tokens if longest else 0,
-        "correct_share": round(share.value, 4) if share and share.n else None,
-        "correct_low": round(share.low, 4) if share and share.n else None,
-        "answers": share.n if share else 0,
-        "wrong_key_share": round(sum(row.correct for row in absent) / len(absent), 4) if absent else None,
-        "leaks": sum(row.outcome is Outcome.LEAK for row in rows),
-        "not_answered": unanswered(rows),
-        "suspect": suspect(rows),
-        "length_error_tokens": max(errors, default=None),
-        "ttft_cold_s": round(longest.cold.value, 3) if longest and longest.cold.n else None,
-        "ttft_warm_s": round(longest.warm.value, 3) if longest and longest.warm.n else None,
-    }
-
-
 def examples(result: SuiteResult, limit: int = 5) -> list[tuple[str, str]]:
     """Label and text of answers that were wrong, one of each class first."""
     wrong = [row for row in result.rows if row.outcome in MODEL and row.control != "no context"]
@@ -260,17 +182,6 @@ def examples(result: SuiteResult, limit: int = 5) -> list[tuple[str, str]]:
     rest = [row for row in wrong if row not in first]
     return [(f"{row.id} ({row.outcome}; expected {', '.join(row.expected) or 'a refusal'})", row.answer)
             for row in [*first, *rest][:limit]]  # fmt: skip
-
-
-_PROMPT_FIX = {
-    Outcome.REFUSED_LENGTH: "raise the engine's maximum length, or ask for less",
-    Outcome.TRUNCATED: "find who cuts: a server default, a proxy, a client's history limit",
-    Outcome.LENGTH_MISMATCH: "give the tokenizer.json and template of the model that is served",
-    Outcome.RETRIED: "turn retries off in every hop; a prompt of this size must not be computed twice",
-    Outcome.CACHE_SUSPECT: "serve without prefix caching and compare; report it to the engine",
-    Outcome.GARBAGE: "look for a kernel or state fault: other chunk sizes, cache off",
-    Outcome.THINKING_ATE_BUDGET: "raise thinking_tokens, or turn thinking off",
-}
 
 
 def _controls(length: Length) -> str:

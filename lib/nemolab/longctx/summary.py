@@ -13,6 +13,7 @@ from nemolab.longctx.rows import Row, SuiteResult
 from nemolab.longctx.stats import Clustered, clustered
 
 BINS = 5
+_WARM = 0.1  # of the prompt's tokens from the cache; a template's are fewer
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class Length:
     Attributes:
         right: answers to real questions, right or not; a request without an answer is not right.
         ruler: mean of RULER's string match, from 0 to 1; None without answers.
-        cold, warm: TTFT in seconds of the first question on a text, and of the others.
+        cold, warm: TTFT in seconds where the prompt was computed, and where its text came from the cache.
         cached: share of prompt tokens that warm questions took from the cache; None where the server does not say.
         outcomes: real questions by class.
         controls: passed controls of each kind.
@@ -79,6 +80,13 @@ def holds_to(lengths: Sequence[Length], wanted: float) -> int:
     return held
 
 
+def was_warm(row: Row) -> bool:
+    """Whether a text came from the cache: the server says so, or, where it does not, it was asked before."""
+    if row.cached is None or not row.counted:
+        return row.warm
+    return row.cached > _WARM * row.counted
+
+
 def unanswered(rows: Sequence[Row]) -> int:
     """Requests without an answer."""
     return sum(row.outcome in TRANSPORT for row in rows)
@@ -92,7 +100,8 @@ def suspect(rows: Sequence[Row]) -> int:
 def _length(tokens: int, rows: list[Row]) -> Length:
     real = [row for row in rows if not row.control]
     groups = [[r.correct for r in group] for _, group in groupby(real, key=lambda row: (row.task, row.seed))]
-    warm = [row for row in rows if row.control != "no context" and row.warm]
+    cold = [row for row in real if not was_warm(row)]
+    warm = [row for row in rows if row.control != "no context" and was_warm(row)]
     known = [row for row in warm if row.cached is not None and row.counted]
     counts = Counter(row.outcome for row in real)
     kinds = sorted({row.control for row in rows if row.control})
@@ -100,7 +109,7 @@ def _length(tokens: int, rows: list[Row]) -> Length:
         tokens,
         clustered(groups),
         sum(row.ruler for row in real) / len(real) if real else None,
-        quantile([row.ttft_s for row in real if row.ttft_s is not None and not row.warm], 0.5),
+        quantile([row.ttft_s for row in cold if row.ttft_s is not None], 0.5),
         quantile([row.ttft_s for row in warm if row.ttft_s is not None], 0.5),
         sum(r.cached or 0 for r in known) / sum(r.counted or 0 for r in known) if known else None,
         tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
