@@ -17,7 +17,7 @@ from nemolab.core.errors import UsageError
 from nemolab.core.finding import Finding, Severity
 from nemolab.core.secrets import find_key_shapes
 from nemolab.core.status import Status
-from nemolab.runbook import check_step, pages, record, report, store, verdict
+from nemolab.runbook import check_step, record, render, report, store, verdict
 from nemolab.runbook.normalise import places_here
 from nemolab.runbook.record import RunRecord
 
@@ -92,7 +92,7 @@ def _pages(folder: Path, run: RunRecord) -> Iterator[Finding]:
         yield Finding(
             "P-012",
             Severity.WARNING,
-            f"the HTML was written by {writer}, this is {pages.generator()}: compared by checksum only",
+            f"the HTML was written by {writer}, this is {render.generator()}: compared by checksum only",
             "`nemolab report` writes it anew",
             where=report.INDEX,
         )
@@ -119,7 +119,7 @@ def _other_writer(index: Path) -> str:
     """What wrote this page, if not this version of the report; "" if it was this."""
     found = _GENERATOR.search(index.read_text(encoding="utf-8", errors="replace"))
     writer = found[1] if found else "something unknown"
-    return "" if writer == pages.generator() else writer
+    return "" if writer == render.generator() else writer
 
 
 def _checksums(folder: Path, run: RunRecord) -> Iterator[Finding]:

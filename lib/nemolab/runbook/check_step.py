@@ -17,8 +17,8 @@ from nemolab.notebook.results import differences
 from nemolab.runbook import expect, normalise, outputs
 from nemolab.runbook.cells import load
 from nemolab.runbook.expect import BadExpectationError
-from nemolab.runbook.pages import sign_off_state
 from nemolab.runbook.record import Expectation, StepRecord
+from nemolab.runbook.views import sign_off_state
 
 _RESTORE = "restore it from where the report came from, or run the step again"
 # These ended by themselves, so everything must be there.

@@ -11,6 +11,7 @@ from nemolab.runbook import pages, record, store
 from nemolab.runbook.cells import cells, load
 from nemolab.runbook.outputs import Figure
 from nemolab.runbook.record import RunRecord
+from nemolab.runbook.views import StepView
 
 INDEX = "index.html"
 SUMS = "SHA256SUMS"
@@ -71,16 +72,16 @@ def sums(folder: Path, run: RunRecord) -> str:
     return "".join(f"{sha256((folder / name).read_bytes())}  {name}\n" for name in present)
 
 
-def _view(folder: Path, step: record.StepRecord, links: dict[str, str]) -> pages.StepView:
+def _view(folder: Path, step: record.StepRecord, links: dict[str, str]) -> StepView:
     path = folder / f"{step.name}.ipynb"
     if not path.is_file():
-        return pages.StepView(step, None)
+        return StepView(step, None)
     try:
         shown = cells(load(path), f"fig-{step.name}", links, step.title)
     except (UsageError, KeyError, TypeError, AttributeError) as error:
         what = error.what if isinstance(error, UsageError) else "its cells are damaged"
-        return pages.StepView(step, None, problem=f"The executed notebook {path.name} cannot be shown: {what}")
-    return pages.StepView(step, f"{step.name}.html", tuple(shown))
+        return StepView(step, None, problem=f"The executed notebook {path.name} cannot be shown: {what}")
+    return StepView(step, f"{step.name}.html", tuple(shown))
 
 
 def _fit(render: Callable[[dict[str, str]], str], figures: Iterable[Figure], where: str) -> str:
