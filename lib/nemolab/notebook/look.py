@@ -56,7 +56,7 @@ def template() -> Any:
             "margin": {"l": 70, "r": 20, "t": 50, "b": 60},
             "xaxis": axis,
             "yaxis": axis,
-            "legend": {"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0},
+            "legend": {"orientation": "h", "y": -0.28, "yanchor": "top", "x": 0},
             "bargap": 0.25,
         },
         data={
