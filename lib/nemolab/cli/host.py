@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 @click.option("--disk-gb", type=float, default=0.0, help="Free disk for checkpoints.")
 @click.option("--port", type=click.IntRange(0, 65535), multiple=True, help="Port that must be free; may be repeated.")
 @click.option("--from", "recorded", type=click.Path(path_type=Path), help="Read recorded facts instead of this host.")
+@click.option("--fixes", "with_fixes", is_flag=True, help="Print the steps that need root, with risk and undo.")
+@click.option("--power-limit", "watts", type=float, help="Print a unit that limits every GPU to this many watts.")
 @click.option("--json", "as_json", is_flag=True, help="Print facts, and findings if an engine is named, as JSON.")
 def host(
     engine: str | None,
@@ -30,6 +32,8 @@ def host(
     disk_gb: float,
     port: tuple[int, ...],
     recorded: Path | None,
+    with_fixes: bool,
+    watts: float | None,
     as_json: bool,
 ) -> int:
     """Say what this machine is and, with --engine, whether that engine can run on it.
@@ -38,9 +42,10 @@ def host(
     Examples:
       nemolab host
       nemolab host --engine vllm --gpus 8 --disk-gb 352 --port 8000
+      nemolab host --engine nim --fixes
       nemolab host --json > facts.json
 
-    Nothing is changed. What nobody can be asked is "unknown", never "fine".
+    Nothing is changed; fixes are printed, never applied. What nobody can be asked is "unknown", never "fine".
     Exit code 1 when something that is needed is missing or unknown.
     """
     from nemolab import host as lib
@@ -57,6 +62,7 @@ def host(
         click.echo(json.dumps(document, indent=1))
     else:
         _show(found, engine, findings)
+        _show_fixes(found, findings, with_fixes, watts)
     return int(ExitCode.PASSED if not engine or lib.verdict(findings).startswith("fit") else ExitCode.FAILED)
 
 
@@ -80,3 +86,15 @@ def _show(found: HostFacts, engine: str | None, findings: tuple[Finding, ...]) -
     if engine:
         click.echo("\n" + (text.findings(findings) or "No findings."))
         click.echo(f"\nFor {engine} this host is {lib.verdict(findings)}.")
+
+
+def _show_fixes(found: HostFacts, findings: tuple[Finding, ...], with_fixes: bool, watts: float | None) -> None:
+    from nemolab import host as lib
+
+    fixes = list(lib.fixes_for(found, findings)) if with_fixes else []
+    if watts is not None:
+        fixes.append(lib.power_limit(found, watts))
+    for fix in fixes:
+        click.echo("\n" + fix.as_text())
+    if with_fixes and not fixes:
+        click.echo("\nNo fix needs root.")

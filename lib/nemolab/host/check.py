@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nemolab.core.finding import Finding, Severity
-from nemolab.host import check_gpu, check_machine
+from nemolab.host import check_gpu, check_health, check_machine
 from nemolab.host.facts import HostFacts
 from nemolab.host.requirements import Requirements
 from nemolab.host.say import warning
@@ -14,7 +14,7 @@ _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.DISAGREE: 2, Severity
 
 def check(host: HostFacts, need: Requirements) -> tuple[Finding, ...]:
     """What this host lacks for these requirements, gravest first."""
-    checks = (*check_machine.CHECKS, *check_gpu.CHECKS)
+    checks = (*check_machine.CHECKS, *check_gpu.CHECKS, *check_health.CHECKS)
     found = [finding for one in checks for finding in one(host, need)]
     return tuple(sorted(found, key=lambda finding: _ORDER[finding.severity]))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nemolab.host import driver as driver_
 from nemolab.host import machine, network, nvml, software, storage
-from nemolab.host.facts import Driver, HostFacts, Unknown
+from nemolab.host.facts import Driver, Gpu, HostFacts, Unknown
 from nemolab.host.probe import Probe
 
 _WHY = {
@@ -64,16 +64,26 @@ def facts(
             driver=driver.result(),
             security=security.result(),
         )
-        return with_gpus(found, gpus.result(), driver_.nvidia_devices(probe))
+        return with_gpus(probe, found, gpus.result(), driver_.nvidia_devices(probe))
 
 
-def with_gpus(found: HostFacts, reply: nvml.Reply, devices: int | None) -> HostFacts:
+def with_gpus(probe: Probe, found: HostFacts, reply: nvml.Reply, devices: int | None) -> HostFacts:
     """`found` with what NVML said. No NVML and no NVIDIA device on the bus means no GPU; anything else is unknown."""
     none_there = reply.gpus is None and devices == 0 and not found.driver.module_loaded
-    gpus = () if none_there else reply.gpus
+    unknown = reply.gpus is None and not none_there
+    gpus = () if none_there or reply.gpus is None else reply.gpus
+    gpus = tuple(replace(gpu, numa_node=_numa(probe, gpu)) for gpu in gpus)
     driver = _merge(found.driver, reply, none_there)
-    complete = replace(found, gpus=gpus, links=() if none_there else reply.links, driver=driver)
+    complete = replace(found, gpus=None if unknown else gpus, links=() if none_there else reply.links, driver=driver)
     return replace(complete, unknown=_unknown(complete))
+
+
+def _numa(probe: Probe, gpu: Gpu) -> int | None:
+    """NUMA node that the GPU hangs on; NVML prints PCI domains with eight digits, the kernel with four."""
+    if not gpu.bus:
+        return None
+    node = probe.number(f"/sys/bus/pci/devices/{gpu.bus.lower()[-12:]}/numa_node")
+    return node if node is not None and node >= 0 else None  # -1: the firmware does not say
 
 
 def _merge(driver: Driver, reply: nvml.Reply, none_there: bool) -> Driver:

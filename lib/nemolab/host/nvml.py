@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from nemolab.host import smi
 from nemolab.host.facts import Gpu, GpuProcess, Link
 from nemolab.host.probe import Probe
 
@@ -47,7 +48,16 @@ def ask(probe: Probe) -> Reply:
     if answer.code != 0:
         last = answer.err.strip().splitlines()[-1:] or [f"exit status {answer.code}"]
         return Reply(error=f"the NVML process ended: {last[0]}")
-    return from_json(json.loads(answer.out))
+    reply = from_json(json.loads(answer.out))
+    return reply if reply.gpus is not None else _without_binding(probe, reply)
+
+
+def _without_binding(probe: Probe, reply: Reply) -> Reply:
+    """What `nvidia-smi` knows, when NVML could not be asked: the binding may be missing and the driver well."""
+    other = smi.ask(probe)
+    if other.gpus is None:
+        return reply
+    return Reply(gpus=other.gpus, driver=other.driver, error=f"asked nvidia-smi instead: {reply.error}")
 
 
 def from_json(document: dict[str, Any]) -> Reply:
@@ -119,7 +129,6 @@ def _gpu(nv: Any, index: int, handle: Any) -> Gpu:
         nvlinks_active=sum(links) if links is not None else None,
         nvlinks=len(links) if links is not None else None,
         nvlink_version=get("nvmlDeviceGetNvLinkVersion", 0) if links else None,
-        numa_node=get("nvmlDeviceGetNumaNodeId"),
         power_draw=_watts(get("nvmlDeviceGetPowerUsage")),
         power_limit=_watts(get("nvmlDeviceGetEnforcedPowerLimit")),
         power_limit_default=_watts(get("nvmlDeviceGetPowerManagementDefaultLimit")),

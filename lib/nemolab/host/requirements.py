@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 
 from nemolab.core.errors import UsageError
@@ -105,16 +106,9 @@ def for_engine(name: str) -> Requirements:
 
 
 def version(text: str | None) -> tuple[int, ...] | None:
-    """`"580.95.05"` as numbers that compare; None when there is none."""
-    if not text:
-        return None
-    parts = []
-    for part in text.lstrip("v").split("."):
-        digits = part[: len(part) - len(part.lstrip("0123456789"))]
-        if not digits:
-            break
-        parts.append(int(digits))
-    return tuple(parts) or None
+    """`"580.95.05"` as numbers that compare; what is not a number ends it. None when there is none."""
+    found = re.match(r"v?(\d+(?:\.\d+)*)", text or "")
+    return tuple(int(part) for part in found[1].split(".")) if found else None
 
 
 def for_launch(
