@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,11 +38,11 @@ class Lab:
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
     root = tmp_path_factory.mktemp("checkout")
     for name in ("notebooks", "runbooks"):
         (root / name).symlink_to(ROOT / name)
-    yield Lab(root)
+    return Lab(root)
 
 
 @pytest.fixture(scope="module")
