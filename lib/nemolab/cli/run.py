@@ -4,16 +4,40 @@ from __future__ import annotations
 
 import click
 
+from nemolab.core import paths
 from nemolab.core.errors import UsageError
 
 
+def _runbooks(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Shell completion of a runbook's name."""
+    try:
+        return [path.stem for path in paths.runbooks().glob("*.yaml") if path.stem.startswith(begun)]
+    except UsageError:
+        return []
+
+
+def _runs(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Shell completion of a run's id."""
+    try:
+        return sorted(path.parent.name for path in paths.reports().glob(f"*/{begun}*/run.json"))
+    except UsageError:
+        return []
+
+
 @click.command()
-@click.argument("runbook", required=False)
+@click.argument("runbook", required=False, shell_complete=_runbooks)
 @click.option("--set", "sets", metavar="NAME=VALUE", multiple=True, help="Set a parameter of the runbook. Repeatable.")
 @click.option("--dry-run", is_flag=True, help="Print the plan, check every notebook, start nothing.")
 @click.option("--fresh", is_flag=True, help="Measure every step again; keep nothing of earlier runs.")
-@click.option("--resume", metavar="RUN", help="Go on with a run that did not end well, in its own folder.")
-@click.option("--replay", metavar="RUN", help="Execute a run's notebooks again on its recordings; measure nothing.")
+@click.option(
+    "--resume", metavar="RUN", shell_complete=_runs, help="Go on with a run that did not end well, in its own folder."
+)
+@click.option(
+    "--replay",
+    metavar="RUN",
+    shell_complete=_runs,
+    help="Execute a run's notebooks again on its recordings; measure nothing.",
+)
 @click.option("--until", metavar="STEP", help="Run only this step and what it needs.")
 @click.option("--jobs", type=click.IntRange(1), help="Independent steps side by side. Default: one a core.")
 @click.option("--by", metavar="NAME", default="", help="Who asks for the run; stands in the report.")
@@ -36,7 +60,7 @@ def run(
       nemolab run quickstart                        everything that is not up to date
       nemolab run quickstart --set rates=[1,2,4]    with another parameter
       nemolab run quickstart --fresh                all again
-      nemolab run --resume 20260115-101500-3f9a     after a failure, a Ctrl-C or a sign-off
+      nemolab run --resume quickstart               the newest run, after a failure, a Ctrl-C or a sign-off
       nemolab run --replay 20260115-101500-3f9a     without servers and without measuring
     """
     from nemolab.runbook import commands
@@ -59,7 +83,7 @@ def run(
 
 
 @click.command("list")
-@click.argument("runbook", required=False)
+@click.argument("runbook", required=False, shell_complete=_runbooks)
 def list_(runbook: str | None) -> int:
     """List the runbooks with their last runs; with a RUNBOOK, all of its runs."""
     from nemolab.runbook import listing
@@ -70,7 +94,7 @@ def list_(runbook: str | None) -> int:
 
 
 @click.command("sign-off")
-@click.argument("run")
+@click.argument("run", shell_complete=_runs)
 @click.argument("step")
 @click.option("--role", required=True, help="The role in which you answer for the step.")
 @click.option("--by", required=True, metavar="NAME", help="Who you are.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from nemolab.core.status import Status
 from nemolab.runbook import console, keeping, plan, spec, store
 from nemolab.runbook.keeping import Decision
 from nemolab.runbook.plan import Plan
-from nemolab.runbook.record import RunRecord
+from nemolab.runbook.record import FILE, RunRecord
 
 _LOOK_BACK = 20  # runs
 
@@ -134,10 +135,16 @@ def _execute(
     worker.warm()  # imports in another process while this one prepares
     from nemolab.runbook import report, runner
 
+    resumed = folder is not None
     folder = folder or store.create(made.spec.name, datetime.now(UTC))
     record = runner.new_record(made, folder.name, command=command, by=by)
     kept = runner.Kept(kept_folder, decisions) if earlier and kept_folder else None
-    done = runner.Runner(made, folder, record, kept, console.best(), jobs or runner.jobs_by_default()).run()
+    try:
+        done = runner.Runner(made, folder, record, kept, console.best(), jobs or runner.jobs_by_default()).run()
+    except NemolabError:
+        if not resumed and not (folder / FILE).exists():
+            shutil.rmtree(folder, ignore_errors=True)  # not even its record could be written
+        raise
     report.write(folder)
     _say_end(done, folder)
     return int(done.status.exit_code)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from nemolab.core import paths
 from nemolab.core.errors import NemolabError, UsageError
 from nemolab.core.status import Status
-from nemolab.runbook import spec, store
+from nemolab.runbook import references, spec, store
 from nemolab.runbook.console import MARKS, duration
 from nemolab.runbook.keeping import Decision
-from nemolab.runbook.plan import Plan
+from nemolab.runbook.plan import Plan, PlannedStep
 from nemolab.runbook.record import RunRecord
 
 
@@ -75,9 +77,16 @@ def plan(made: Plan, earlier: RunRecord | None, decisions: Mapping[str, Decision
         limits += [f"sign-off by {', '.join(step.step.sign_off)}"] if step.step.sign_off else []
         yield f"      {'; '.join(limits)}"
         for name, value in step.given.items():
-            yield f"      with {name}: {value!r}"
+            yield f"      with {name} = {_resolved(step, value)}"
         for name, value in step.conditions.items():
-            yield f"      expect {name}: {value}"
+            yield f"      expect {name}: {_resolved(step, value)}"
+
+
+def _resolved(step: PlannedStep, value: Any) -> str:
+    """A value as it will be, or as it is written where it hangs on a step's result."""
+    if any(ref.value for ref in references.find(value)):
+        return str(value)
+    return json.dumps(step.resolve({"": value}, {})[""], ensure_ascii=False)
 
 
 def _last(runbook: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from nemolab.runbook.located import nearest
 from nemolab.runbook.record import RunRecord, StepRecord
 
 LOCK = ".lock"
+_NAME = re.compile(r"[\w.-]+")  # of a runbook; anything else would reach out of reports/
 REPLAY = "-replay"
 KILLED = "its runner died without a word (killed, or the machine went down)"
 
@@ -39,13 +41,17 @@ def create(runbook: str, now: datetime) -> Path:
 
 def runs_of(runbook: str) -> list[Path]:
     """Folders of all runs of a runbook, the newest first; replays are no runs."""
+    if not _NAME.fullmatch(runbook):
+        return []
     base = paths.reports() / runbook
     folders = [path.parent for path in base.glob(f"*/{record.FILE}") if not path.parent.name.endswith(REPLAY)]
     return sorted(folders, key=lambda folder: folder.name, reverse=True)
 
 
 def find(name: str) -> Path:
-    """The run folder that `name` means: a path, a run id, or the unambiguous beginning of one.
+    """The run folder that `name` means: a path, a run id or the beginning of one, or a runbook's newest run.
+
+    `quickstart` is the newest run of that runbook, `quickstart~1` the one before.
 
     Raises:
         UsageError: none or several.
@@ -55,6 +61,11 @@ def find(name: str) -> Path:
         return as_path.resolve()
     if as_path.name == record.FILE and as_path.is_file():
         return as_path.parent.resolve()
+    runbook, _, back = name.partition("~")
+    if (back.isdigit() or not back) and (runs := runs_of(runbook)):
+        if int(back or 0) < len(runs):
+            return runs[int(back or 0)]
+        raise UsageError(f"{runbook} has {len(runs)} runs", where=name, fix=f"`nemolab list {runbook}` shows them")
     every = [path.parent for path in paths.reports().glob(f"*/*/{record.FILE}")]
     exact = [folder for folder in every if folder.name == name]
     found = exact or [folder for folder in every if folder.name.startswith(name)]

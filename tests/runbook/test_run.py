@@ -1,0 +1,129 @@
+"""The life of a run on real kernels: run, wait, sign, resume, keep, change, replay, list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tinylab import TinyLab, by_id, notebook, step
+
+from nemolab.core.status import Status
+from nemolab.runbook import record
+from nemolab.runbook.check import check_report
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file of a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_life_of_a_run(lab: TinyLab) -> None:
+    measured = notebook(
+        "took = replay.recorded(measure)(0.05 * p.n)\nprint(took)", publish="results.publish(TinyResults(total=took))"
+    )
+    lab.write("measure", measured)
+    lab.write("tiny", notebook())
+    steps = [
+        step("measure", "measure", exclusive=True, sign_off=["oncall"]),
+        {**step("after"), "with": {"rates": ["${measure.total}"], "n": "${count}"}},
+        step("beside", needs=[]),
+    ]
+    count = {"type": "int", "default": 1, "help": "how many"}
+    lab.book(steps, parameters={"count": count}, time="1 min", risk="none")
+
+    plan = lab.nemolab("run", "book", "--dry-run")
+    assert "01_measure  notebooks/measure.ipynb  run: no earlier run" in plan.out
+    assert "sign-off by oncall" in plan.out
+    assert lab.folders() == []
+
+    first = lab.nemolab("run", "book", "--by", "Grace")
+    run = lab.last()
+    assert (first.code, run.status, run.by) == (1, Status.WAITING, "Grace"), first.all
+    assert [s.status for s in run.steps] == [Status.WAITING, Status.NOT_RUN, Status.PASSED]
+    assert by_id(run, "after").reason == "measure waits for sign-off by oncall"
+    again = lab.nemolab("run", "book")
+    assert (again.code, len(lab.folders())) == (1, 1)  # nothing to do before somebody signs
+    assert f"nemolab sign-off {run.run_id} measure --role ROLE" in first.out
+
+    wrong = lab.nemolab("sign-off", run.run_id, "measure", "--role", "boss", "--by", "Ada")
+    assert (wrong.code, "it asks for oncall" in wrong.err) == (2, True)
+    signed = lab.nemolab("sign-off", run.run_id[:-1], "measure", "--role", "oncall", "--by", "Ada", "--note", "fine")
+    assert (signed.code, signed.out) == (0, f"signed; `nemolab run --resume {run.run_id}` goes on\n")
+
+    resumed = lab.nemolab("run", "--resume", run.run_id)
+    whole = lab.last()
+    assert (resumed.code, whole.status, len(lab.folders())) == (0, Status.PASSED, 1), resumed.all
+    assert by_id(whole, "measure").started == by_id(run, "measure").started
+    assert by_id(whole, "measure").kept_from is None  # it was measured in this very run
+    assert by_id(whole, "measure").sign_offs[0].by == "Ada"
+    assert by_id(whole, "after").parameters["rates"] == [by_id(whole, "measure").results["total"]["value"]]
+    assert [f.message for f in check_report(lab.folders()[0])] == []
+
+    kept = lab.nemolab("run", "book")
+    assert (kept.code, len(lab.folders())) == (0, 1)
+    assert "A tiny book: passed" in kept.out
+    assert f"{run.run_id}/index.html" in kept.out
+
+    other = lab.nemolab("run", "book", "--set", "count=2")
+    changed = lab.last()
+    assert (other.code, len(lab.folders())) == (0, 2), other.all
+    assert by_id(changed, "measure").kept_from == run.run_id
+    assert by_id(changed, "after").kept_from is None
+    assert by_id(changed, "after").parameters["n"] == 2
+    assert changed.command == ("nemolab", "run", "runbooks/book.yaml", "--set", "count=2")
+    assert [f.message for f in check_report(lab.folders()[1])] == []
+    assert lab.nemolab("run", "book").out == kept.out  # the older run still holds for the older question
+
+    before = contents(lab.folders()[0])
+    replays = []
+    for _ in range(2):
+        done = lab.nemolab("run", "--replay", run.run_id)
+        assert done.code == 0, done.all
+        assert "nothing is measured" in done.err
+        replays.append(contents(lab.root / "reports" / "book" / f"{run.run_id}-replay"))
+    assert replays[0] == replays[1]
+    assert contents(lab.folders()[0]) == before
+    assert replays[0]["01_measure.results.json"] == before["01_measure.results.json"]
+    replayed = record.read(lab.root / "reports" / "book" / f"{run.run_id}-replay")
+    assert (replayed.replay_of, replayed.status) == (run.run_id, Status.PASSED)
+
+    path = lab.folders()[0] / "01_measure.results.json"
+    path.write_text(path.read_text().replace('"value": 0.', '"value": 1.'))
+    tampered = lab.nemolab("run", "--replay", run.run_id)
+    assert tampered.code == 3
+    assert "the replay does not reproduce the results" in tampered.out
+
+    listed = lab.nemolab("list").out
+    assert "A tiny book (1 min)" in listed
+    assert changed.run_id in listed
+    runs = lab.nemolab("list", "book").out
+    assert f"+ {run.run_id}  passed" in runs
+    assert "replay" not in runs
+
+
+def test_independent_steps_run_side_by_side_and_exclusive_ones_alone(lab: TinyLab) -> None:
+    lab.write("tiny", notebook("import time\ntime.sleep(1.5)"))
+    lab.book([step("a", needs=[]), step("b", needs=[]), step("alone", needs=[], exclusive=True)])
+    assert lab.nemolab("run", "book", "--jobs", "3").code == 0
+    spans = {
+        s.id: (s.started.timestamp(), s.started.timestamp() + (s.seconds or 0)) for s in lab.last().steps if s.started
+    }
+    (a, a_end), (b, b_end), (alone, alone_end) = spans["a"], spans["b"], spans["alone"]
+    assert max(a, b) < min(a_end, b_end)  # together
+    assert alone >= max(a_end, b_end) - 0.5 or alone_end <= min(a, b) + 0.5
+
+
+def test_usage(lab: TinyLab) -> None:
+    lab.write("tiny", notebook())
+    lab.book([step("a")])
+    for args, says in (
+        ([], "say one of: RUNBOOK, --resume RUN, --replay RUN"),
+        (["book", "--resume", "x"], "say one of"),
+        (["book", "--set", "n"], "'n' is not NAME=VALUE"),
+        (["--resume", "nothing"], "no run 'nothing'"),
+        (["boook"], "did you mean 'book'"),
+        (["book", "--until", "b"], "no step 'b'"),
+    ):
+        done = lab.nemolab("run", *args)
+        assert (done.code, "Traceback" in done.err) == (2, False)
+        assert says in done.err
+    assert not (lab.root / "reports").exists()
