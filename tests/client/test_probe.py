@@ -16,8 +16,10 @@ from aiohttp import web
 from nemolab.client import Endpoint
 from nemolab.client.attach import attach
 from nemolab.client.checks import CHECKS
+from nemolab.client.outcome import CheckStatus, ProbeReport, check_rows, sentence
 from nemolab.client.params import results_of
-from nemolab.client.probe import NUMBER, CheckStatus, ProbeReport, check_rows, probe, sentence
+from nemolab.client.probe import probe
+from nemolab.client.talk import NUMBER
 from nemolab.core.errors import NemolabError, UsageError
 from nemolab.core.finding import Severity
 
@@ -175,7 +177,7 @@ def test_miswiring_is_found_and_has_a_fix(
     assert words in found.detail
     assert found.fix
     assert not report.passed
-    (finding,) = [f for f in report.findings() if f.code == f"P-{check}"]
+    (finding,) = [f for f in report.findings() if f.code == f"A-{check}"]
     assert finding.severity is Severity.ERROR
     assert finding.fix == found.fix
 

@@ -19,7 +19,8 @@ from pathlib import Path
 import pytest
 from tests.support.engines import SMALL, closed, fake, gone, until
 
-from nemolab.client.probe import CheckStatus, probe
+from nemolab.client.outcome import CheckStatus
+from nemolab.client.probe import probe
 from nemolab.engines import llamacpp, process, spawn, state
 from nemolab.engines.identity import born
 from nemolab.engines.launch import Owner

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from nemolab.client import prometheus
 from nemolab.client.attach import model_names
 from nemolab.client.parsers import not_thinking, parsed, thinking, tools
-from nemolab.client.probe import NUMBER, Talk, choice_of, failed, reasoning_of, skipped, warned
 from nemolab.client.stream import ErrorClass
+from nemolab.client.talk import NUMBER, Talk, choice_of, failed, reasoning_of, skipped, warned
 from nemolab.core.errors import NemolabError
 
 _UNICODE = "Grüße, 北京, 🚀 e\u0301 \u200d שלום"

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from nemolab.client.endpoint import Endpoint
-from nemolab.client.probe import CheckStatus, ProbeReport
+from nemolab.client.outcome import CheckStatus, ProbeReport
 from nemolab.core.contract import Params, Results, Unit
 from nemolab.core.errors import UsageError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from nemolab.client.probe import KEY, Talk, choice_of, failed, reasoning_of, skipped, warned
+from nemolab.client.talk import KEY, Talk, choice_of, failed, reasoning_of, skipped, warned
 
 _TAGS = ("<think>", "</think>", "<tool_call>")
 # Names of the parsers for this model family: engine sources of these versions, and the model cookbooks.

@@ -21,7 +21,8 @@ class Finding:
     """One thing a check found.
 
     Attributes:
-        code: stable number, `R-...` for launches, `H-...` for hosts, `N-...` for notebooks.
+        code: stable: `R-...` of launches, `H-...` of hosts, `N...` of notebooks, `P-...` of reports, `A-...` of APIs,
+            `L-...` of logs and load.
         message: one or two sentences, with the values that led to it.
         fix: what to do; empty only for `INFO`.
         source: the document or code, with version or date, that says so.
