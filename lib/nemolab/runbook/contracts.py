@@ -10,10 +10,10 @@ from nemolab.core import paths
 from nemolab.core.contract import Params, Results
 from nemolab.core.errors import UsageError
 from nemolab.core.files import sha256
+from nemolab.core.located import nearest
 from nemolab.core.secrets import secret_like
 from nemolab.notebook import params as notebook_params
 from nemolab.notebook import source
-from nemolab.runbook.located import nearest
 from nemolab.runbook.normalise import code_sha256
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from nemolab.runbook.located import scalar
+from nemolab.core.located import scalar
 from nemolab.runbook.record import Expectation
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {

@@ -11,12 +11,12 @@ from graphlib import TopologicalSorter
 from typing import Any
 
 from nemolab.core.errors import UsageError
+from nemolab.core.located import nearest
 from nemolab.core.secrets import find_key_shapes
 from nemolab.notebook import params as notebook_params
 from nemolab.runbook import contracts, expect, keys, references
 from nemolab.runbook.contracts import Contract
 from nemolab.runbook.expect import BadExpectationError, Condition
-from nemolab.runbook.located import nearest
 from nemolab.runbook.references import Ref
 from nemolab.runbook.spec import Spec, Step
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from nemolab.core.errors import UsageError
+from nemolab.core.located import nearest
 from nemolab.core.status import Status
 from nemolab.runbook import store
 from nemolab.runbook.keeping import sign_off_status
-from nemolab.runbook.located import nearest
 from nemolab.runbook.record import RunRecord, SignOff, StepRecord
 from nemolab.runbook.verdict import worst
 

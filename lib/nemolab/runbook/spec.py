@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from nemolab.core import paths
+from nemolab.core import located, paths
 from nemolab.core.errors import UsageError
 from nemolab.core.files import sha256
+from nemolab.core.located import Located, nearest
 from nemolab.core.secrets import find_key_shapes, secret_like
-from nemolab.runbook import located, references
-from nemolab.runbook.located import Located, nearest
+from nemolab.runbook import references
 
 _UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "hours": 3600.0}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from nemolab.core import paths
 from nemolab.core.errors import NemolabError, UsageError
+from nemolab.core.located import nearest
 from nemolab.core.status import Status
 from nemolab.engines import identity
 from nemolab.runbook import record
-from nemolab.runbook.located import nearest
 from nemolab.runbook.record import RunRecord, StepRecord
 
 LOCK = ".lock"
