@@ -41,7 +41,8 @@ def list_(as_json: bool) -> None:
         return
     for row in rows:
         click.echo(
-            f"{row['engine']:8} {row['version']:16} {row['flags']:4} flags {row['env']:4} variables  {row['method']}, {row['date']}"
+            f"{row['engine']:8} {row['version']:16} {row['flags']:4} flags {row['env']:4} "
+            f"variables  {row['method']}, {row['date']}"
         )
 
 
@@ -68,7 +69,8 @@ def extract(requirement: str, into: Path) -> None:
     raw = json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
     write_atomic(path, gzip.compress(raw, 9, mtime=0))
     click.echo(
-        f"{path}: {len(document['flags'])} options, {len(document['env'])} variables, {document['provenance']['method']}"
+        f"{path}: {len(document['flags'])} options, {len(document['env'])} "
+        f"variables, {document['provenance']['method']}"
     )
     if before:
         click.echo(_difference(known.load(engine, before[-1]), known.parse(document)))

@@ -15,7 +15,7 @@ _ORDER = {Severity.ERROR: 0, Severity.DISAGREE: 1, Severity.WARNING: 2, Severity
 
 
 def read_text(text: str) -> Script:
-    """Launches, commands and text defects of a pasted command, compose file, manifest or profile. Never raises on text."""
+    """Launches, commands and text defects of a command, compose file, manifest or profile. Never raises on text."""
     from nemolab.lint.commands import read_shell
     from nemolab.lint.documents import looks_like_document, read_document
 

@@ -90,9 +90,9 @@ def read(schema: Schema, argv: list[str]) -> Reading:
 def _vllm_words(schema: Schema, words: list[_Word], reading: Reading) -> list[_Word]:
     words = _move_model(words, reading)
     words = [folded for word in words for folded in _fold(word)]
-    for first, second in zip(words, [*words[1:], _Word("", -1)], strict=True):
-        if first.text == "-O" and second.text in {"0", "1", "2", "3"}:
-            words[words.index(first)] = _Word("--optimization-level", first.at)
+    for index, word in enumerate(words[:-1]):
+        if word.text == "-O" and words[index + 1].text in {"0", "1", "2", "3"}:
+            words[index] = _Word("--optimization-level", word.at)
     return _dotted(schema, words, reading)
 
 
@@ -144,7 +144,9 @@ def _dotted(schema: Schema, words: list[_Word], reading: Reading) -> list[_Word]
             skip = False
             continue
         key, equals, text = word.text.partition("=")
-        if not word.text.startswith("-") or "." not in key or _NEGATIVE.match(word.text):
+        if (
+            not word.text.startswith("-") or "." not in key
+        ):  # a negative decimal is taken for a dotted key, as vLLM does
             kept.append(word)
             continue
         if not equals:

@@ -20,18 +20,84 @@ MODULES = {
     "dynamo.sglang": ("dynamo", "dynamo.sglang"),
     "dynamo.trtllm": ("dynamo", "dynamo.trtllm"),
 }
-_WRAPPERS = {"sudo", "nohup", "exec", "time", "command", "setsid", "stdbuf", "nice", "ionice", "numactl", "taskset",
-             "mpirun", "mpiexec", "srun", "env", "timeout", "trtllm-llmapi-launch", "uvx", "uv", "poetry", "conda",
-             "nsys", "tini", "dumb-init", "xargs", "then", "do", "else", "if", "while", "!", "{"}  # fmt: skip
+_WRAPPERS = {
+    "sudo",
+    "nohup",
+    "exec",
+    "time",
+    "command",
+    "setsid",
+    "stdbuf",
+    "nice",
+    "ionice",
+    "numactl",
+    "taskset",
+    "mpirun",
+    "mpiexec",
+    "srun",
+    "env",
+    "timeout",
+    "trtllm-llmapi-launch",
+    "uvx",
+    "uv",
+    "poetry",
+    "conda",
+    "nsys",
+    "tini",
+    "dumb-init",
+    "xargs",
+    "then",
+    "do",
+    "else",
+    "if",
+    "while",
+    "!",
+    "{",
+}
 _ASSIGNMENT = re.compile(r"^([A-Za-z_][A-Za-z0-9_]*)(\+?)=(.*)$", re.S)
 
 # Options of `docker run` (and podman, nerdctl) that take no value; every other one does.
-_DOCKER_SWITCHES = {"-d", "-i", "-t", "-P", "-q", "-h", "--detach", "--interactive", "--tty", "--rm", "--privileged",
-                    "--init", "--read-only", "--publish-all", "--oom-kill-disable", "--no-healthcheck", "--sig-proxy",
-                    "--disable-content-trust", "--quiet", "--help", "--replace"}  # fmt: skip
-_DOCKER_SHORT = {"-e": "--env", "-v": "--volume", "-p": "--publish", "-u": "--user", "-w": "--workdir", "-m": "--memory",
-                 "-l": "--label", "-c": "--cpu-shares", "-a": "--attach", "-h": "--hostname", "-d": "--detach",
-                 "-i": "--interactive", "-t": "--tty", "-P": "--publish-all", "--net": "--network", "-q": "--quiet"}  # fmt: skip
+_DOCKER_SWITCHES = {
+    "-d",
+    "-i",
+    "-t",
+    "-P",
+    "-q",
+    "-h",
+    "--detach",
+    "--interactive",
+    "--tty",
+    "--rm",
+    "--privileged",
+    "--init",
+    "--read-only",
+    "--publish-all",
+    "--oom-kill-disable",
+    "--no-healthcheck",
+    "--sig-proxy",
+    "--disable-content-trust",
+    "--quiet",
+    "--help",
+    "--replace",
+}
+_DOCKER_SHORT = {
+    "-e": "--env",
+    "-v": "--volume",
+    "-p": "--publish",
+    "-u": "--user",
+    "-w": "--workdir",
+    "-m": "--memory",
+    "-l": "--label",
+    "-c": "--cpu-shares",
+    "-a": "--attach",
+    "-h": "--hostname",
+    "-d": "--detach",
+    "-i": "--interactive",
+    "-t": "--tty",
+    "-P": "--publish-all",
+    "--net": "--network",
+    "-q": "--quiet",
+}
 
 
 def read_shell(text: str, first_line: int = 1) -> Script:
@@ -65,8 +131,14 @@ class _Reader:
         self.exported: dict[str, tuple[str, int]] = {}
         self.variables: dict[str, str] = {}
 
-    def command(self, words: list[Word], env: dict[str, tuple[str, int]], image: str | None = None,
-                container: Container | None = None, image_line: int = 0) -> None:  # fmt: skip
+    def command(
+        self,
+        words: list[Word],
+        env: dict[str, tuple[str, int]],
+        image: str | None = None,
+        container: Container | None = None,
+        image_line: int = 0,
+    ) -> None:
         """Read one simple command; `env` and `container` are what surrounds it."""
         words = [self._expanded(word) for word in words]
         env = dict(env)
@@ -115,8 +187,14 @@ class _Reader:
             elif word.text in self.variables:
                 self.exported[word.text] = (self.variables[word.text], word.line)
 
-    def _unwrap(self, words: list[Word], env: dict[str, tuple[str, int]], image: str | None,
-                container: Container | None, image_line: int) -> None:  # fmt: skip
+    def _unwrap(
+        self,
+        words: list[Word],
+        env: dict[str, tuple[str, int]],
+        image: str | None,
+        container: Container | None,
+        image_line: int,
+    ) -> None:
         """Find the command that a wrapper such as `sudo -E` or `numactl -N 0` runs."""
         for index in range(1, len(words)):
             text = words[index].text
@@ -126,8 +204,14 @@ class _Reader:
                 self.command(words[index:], env, image, container, image_line)
                 return
 
-    def _nested(self, word: Word, env: dict[str, tuple[str, int]], image: str | None,
-                container: Container | None, image_line: int) -> None:  # fmt: skip
+    def _nested(
+        self,
+        word: Word,
+        env: dict[str, tuple[str, int]],
+        image: str | None,
+        container: Container | None,
+        image_line: int,
+    ) -> None:
         """`bash -c "..."`: its text is a script of its own, with the variables set around it."""
         parts = shell.split(word.text, word.line)
         self.script.findings.extend(parts.findings)
@@ -171,9 +255,13 @@ class _Reader:
             else:
                 inside[key] = (f"${key}", line)
         plain = {key: tuple(value for value, _ in pairs) for key, pairs in options.items()}
-        container = Container("docker", plain, memory=(plain.get("--memory") or (None,))[-1],
-                              shm="--shm-size" in plain or plain.get("--ipc") == ("host",),
-                              gpus=_gpu_count(plain.get("--gpus", ())))  # fmt: skip
+        container = Container(
+            "docker",
+            plain,
+            memory=(plain.get("--memory") or (None,))[-1],
+            shm="--shm-size" in plain or plain.get("--ipc") == ("host",),
+            gpus=_gpu_count(plain.get("--gpus", ())),
+        )
         rest = words[at + 1 :]
         entrypoint = (plain.get("--entrypoint") or ("",))[-1]
         if entrypoint:
@@ -186,8 +274,9 @@ class _Reader:
         elif own := _image_entry(image.text):
             self._add(own[0], own[1], rest, inside, image.text, container, image.line, words[0].line)
         self.exported = outer
-        if len(self.script.launches) == before and (engine := image_engine(image.text)[0]) and not rest:
-            self._add(engine, "image", rest, inside, image.text, container, image.line, words[0].line)
+        if len(self.script.launches) == before:  # nothing known is started: rules on images still apply
+            engine = image_engine(image.text)[0] if not rest else None
+            self._add(engine, "image", rest if engine else (), inside, image.text, container, image.line, words[0].line)
 
     def _doubled(self, image: Word, rest: Sequence[Word], entrypoint: str) -> None:
         """The image's own entry point already holds the serve command: a second one becomes an argument of it."""
@@ -205,13 +294,22 @@ class _Reader:
             )
         )
 
-    def _add(self, engine: str, entry: str, words: Sequence[Word], env: dict[str, tuple[str, int]], image: str | None,
-             container: Container | None, image_line: int, line: int) -> None:  # fmt: skip
+    def _add(
+        self,
+        engine: str | None,
+        entry: str,
+        words: Sequence[Word],
+        env: dict[str, tuple[str, int]],
+        image: str | None,
+        container: Container | None,
+        image_line: int,
+        line: int,
+    ) -> None:
         version = image_engine(image)[1] if image else None
         launch = Launch(
             engine, entry, tuple(words), {**self.exported, **env}, version, image, image_line, container, line=line
         )
-        if found := self._options_file(engine, words):
+        if engine and (found := self._options_file(engine, words)):
             from nemolab.lint.documents import mapping_lines
 
             document, lines, problem = mapping_lines(*self.files[found])

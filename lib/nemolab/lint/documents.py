@@ -15,8 +15,28 @@ from nemolab.core.finding import Finding, Severity
 from nemolab.lint.commands import launch_from_words, read_shell
 from nemolab.lint.launch import Container, Launch, Script, Word, image_engine
 
-_PROFILE_KEYS = {"profile", "title", "model", "engine", "engine_version", "gpu", "gpus", "nodes", "goal", "args", "env", "yaml", "image",
-                 "target", "notes", "source", "purpose", "options", "help", "requires"}  # fmt: skip
+_PROFILE_KEYS = {
+    "profile",
+    "title",
+    "model",
+    "engine",
+    "engine_version",
+    "gpu",
+    "gpus",
+    "nodes",
+    "goal",
+    "args",
+    "env",
+    "yaml",
+    "image",
+    "target",
+    "notes",
+    "source",
+    "purpose",
+    "options",
+    "help",
+    "requires",
+}
 
 
 def looks_like_document(text: str) -> str | None:
@@ -146,8 +166,15 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _container_launch(command: list[Word], args: list[Word], image: str, env: dict[str, tuple[str, int]], container: Container,
-                      script: Script, line: int) -> None:  # fmt: skip
+def _container_launch(
+    command: list[Word],
+    args: list[Word],
+    image: str,
+    env: dict[str, tuple[str, int]],
+    container: Container,
+    script: Script,
+    line: int,
+) -> None:
     """What a container's `command` (its entry point) and `args` start."""
     own = image_engine(image)
     words = [*command, *args]
@@ -209,12 +236,23 @@ def _compose(document: Any, script: Script, text: str) -> None:
             env[str(key)] = (_text(value), _line_of(text, str(key)))
         options = {
             flag: tuple(_text(v) for v in (value if isinstance(value, list) else [value]))
-            for key, flag in (("ports", "--publish"), ("network_mode", "--network"), ("ipc", "--ipc"), ("shm_size", "--shm-size"),
-                              ("volumes", "--volume"), ("runtime", "--runtime"), ("user", "--user"))
+            for key, flag in (
+                ("ports", "--publish"),
+                ("network_mode", "--network"),
+                ("ipc", "--ipc"),
+                ("shm_size", "--shm-size"),
+                ("volumes", "--volume"),
+                ("runtime", "--runtime"),
+                ("user", "--user"),
+            )
             if (value := service.get(key)) is not None
-        }  # fmt: skip
-        container = Container("compose", options, memory=_text(service.get("mem_limit")) or None,
-                              shm="--shm-size" in options or options.get("--ipc") == ("host",))  # fmt: skip
+        }
+        container = Container(
+            "compose",
+            options,
+            memory=_text(service.get("mem_limit")) or None,
+            shm="--shm-size" in options or options.get("--ipc") == ("host",),
+        )
         _container_launch(
             _words(service.get("entrypoint"), text),
             _words(service.get("command"), text),

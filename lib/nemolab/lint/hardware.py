@@ -34,12 +34,16 @@ def find(name: str) -> GpuKind:
     """
     from nemolab.core.errors import UsageError
     from nemolab.models import gpus
+    from nemolab.models.evidence import Evidence, Source
 
     folded = name.strip().lower().replace("_", "-").replace(" ", "-").removeprefix("nvidia-").removeprefix("geforce-")
     folded = _ALIASES.get(folded, folded)
     if folded in _OTHERS:
         product, memory, capability = _OTHERS[folded]
-        return gpus.GpuKind(folded, product, memory, None, 0, {}, capability, unified=folded == "thor")
+        source = Source("memory", "nominal: data sheet less what driver and ECC keep", Evidence.DERIVED)
+        return gpus.GpuKind(
+            folded, product, memory, None, 0, {"bf16": 0}, capability, unified=folded == "thor", sources=(source,)
+        )
     try:
         return gpus.find(name)
     except UsageError:

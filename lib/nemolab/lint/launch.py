@@ -89,7 +89,7 @@ class Script:
         launches: server starts, in order.
         commands: every simple command, launches included, for rules on what stands around a launch.
         findings: what is wrong with the text itself.
-        kind: `shell`, `compose`, `kubernetes`, `profile`, `options` (a TensorRT-LLM file), `unit`, `toml`, `python`, `text`.
+        kind: `shell`, `compose`, `kubernetes`, `profile` or `options` (a TensorRT-LLM file).
     """
 
     text: str

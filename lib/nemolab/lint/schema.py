@@ -33,6 +33,8 @@ class Flag:
         suggested: values that the engine names but does not insist on when it reads the command line.
         negations: spellings that switch it off.
         deprecated: None, or what the engine says about it ("" when it says nothing).
+        none: the choices include no value at all.
+        action: class that stores the values, where it looks into them.
         refused: what the engine says when it refuses the flag, for one that is only declared to say so.
     """
 
@@ -50,6 +52,8 @@ class Flag:
     refused: str | None = None
     hidden: bool = False
     positional: bool = False
+    none: bool = False
+    action: str | None = None
 
     @property
     def takes_value(self) -> bool:

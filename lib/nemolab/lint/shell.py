@@ -275,7 +275,7 @@ def _statement(chars: list[_Char], out: Split) -> None:
         nonlocal words
         end_word()
         if words:
-            out.commands.append(words)
+            out.commands.append(_unquoted_json(words, out))
         words = []
 
     while index < len(chars):
@@ -345,3 +345,28 @@ def _statement(chars: list[_Char], out: Split) -> None:
     if quote:
         out.findings.append(_shell(opened, f"the {quote} opened here is never closed", f"close it with {quote}"))
     end_command()
+
+
+def _unquoted_json(words: list[Word], out: Split) -> list[Word]:
+    """JSON without quotes around it: the shell takes its quotes away and splits it at blanks. Put back together."""
+    kept: list[Word] = []
+    index = 0
+    while index < len(words):
+        word = words[index]
+        index += 1
+        if word.raw.startswith("{") and not word.raw.startswith("{{"):
+            raw, end = word.raw, index
+            while raw.count("{") > raw.count("}") and end < len(words):
+                raw += f" {words[end].raw}"
+                end += 1
+            if '"' in raw and raw.count("{") == raw.count("}"):
+                out.findings.append(
+                    _shell(
+                        word.line,
+                        "JSON without quotes around it: the shell takes its quotes away",
+                        "put it in single quotes",
+                    )
+                )
+                word, index = Word(raw, word.line, True, raw), end
+        kept.append(word)
+    return kept

@@ -95,6 +95,8 @@ def convert(schema: Schema, flag: Flag, text: str) -> Any:
         if text in ("", "None"):
             return None
         kind = kind.removeprefix("optional ")
+    if flag.action == "LoRAParserAction" and text and not ("=" in text and "," not in text):
+        _json(text)  # name=path, or a JSON object
     if kind.startswith("object "):
         value = _json(expand_numbers(text))
         check_object(schema, kind.removeprefix("object "), value)
@@ -127,7 +129,9 @@ def convert(schema: Schema, flag: Flag, text: str) -> Any:
 
 def in_choices(flag: Flag, value: Any) -> bool:
     """Whether a converted value is among the flag's choices."""
-    return flag.choices is None or value is None or str(value) in flag.choices
+    if flag.choices is None:
+        return True
+    return flag.none if value is None else str(value) in flag.choices
 
 
 def check_object(schema: Schema, name: str, value: Any, path: str = "") -> None:

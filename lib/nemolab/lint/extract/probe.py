@@ -101,7 +101,7 @@ def plain(value: Any) -> Any:
 
 
 def describe(parser: Parser) -> dict[str, dict[str, Any]]:
-    """Every option of the parser: `{flag: {...}}`, positionals under their bare name; absent keys are the usual case."""
+    """Every option: `{flag: {...}}`, positionals under their bare name; absent keys are the usual case."""
     strings: dict[int, list[str]] = {}
     for text, action in parser._option_string_actions.items():
         strings.setdefault(id(action), []).append(text)
@@ -130,6 +130,8 @@ def describe(parser: Parser) -> dict[str, dict[str, Any]]:
                 entry["nargs"] = action.nargs
         if action.choices is not None:
             entry["choices"] = sorted({str(plain(c)) for c in action.choices if c is not None})
+            if None in action.choices:
+                entry["none"] = True
         elif isinstance(action.metavar, list | tuple):
             entry["suggested"] = sorted(str(m) for m in action.metavar if m is not None)
         default = plain(action.default)
@@ -143,6 +145,8 @@ def describe(parser: Parser) -> dict[str, dict[str, Any]]:
             entry["deprecated"] = str(getattr(action, "new_flag", "") or told)
         if message := getattr(action, "error_message", None):
             entry["refused"] = str(message)
+        if kind.startswith("LoRA"):
+            entry["action"] = kind
         if action.help == argparse.SUPPRESS:
             entry["hidden"] = True
         flags[name] = entry

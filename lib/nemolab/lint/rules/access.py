@@ -35,7 +35,8 @@ def exposed(case: Case) -> Findings:
             "R-EXPOSE",
             Severity.WARNING,
             "the server listens on every address without a key",
-            "publish on 127.0.0.1, or set a key and put a gateway in front; on vLLM a key guards /v1, /v2 and /inference only",
+            "publish on 127.0.0.1, or set a key and put a gateway in front; on "
+            "vLLM a key guards /v1, /v2 and /inference only",
             "vLLM security documentation",
             "host",
         )

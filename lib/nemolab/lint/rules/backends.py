@@ -28,17 +28,18 @@ def moe(case: Case) -> Findings:
             yield case.find(
                 "R-MOE-BACKEND",
                 Severity.ERROR,
-                f"{'auto selects' if backend == 'auto' else 'chosen:'} flashinfer_trtllm on {gpu.name}, known to give fluent but wrong output in 0.26 and 0.27",
+                f"{'auto selects' if backend == 'auto' else 'chosen:'} flashinfer_trtllm on {gpu.name}, "
+                "known to give fluent but wrong output in 0.26 and 0.27",
                 "use --moe-backend flashinfer_cutlass",
                 "vllm#52308",
                 "moe_backend",
             )
-    if gpu and hardware.capability(gpu)[0] == 12 and backend == "flashinfer_cutlass" and case.before("0.15.1"):
+    if gpu and hardware.capability(gpu)[0] == 12 and model and model.precision == "nvfp4" and case.before("0.15.1"):
         yield case.find(
             "R-MOE-BACKEND",
             Severity.ERROR,
-            "FlashInfer's CUTLASS MoE refuses compute capability 12.x in this version",
-            "use a newer vLLM, or --moe-backend marlin",
+            f"FlashInfer's CUTLASS MoE refuses compute capability {gpu.compute_capability} in this version",
+            "use a newer vLLM",
             "vllm#33417",
             "moe_backend",
         )
@@ -121,7 +122,8 @@ def quantisation(case: Case) -> Findings:
             yield case.find(
                 "R-SUPPORT",
                 Severity.DISAGREE,
-                "Ultra NVFP4 on Hopper: TensorRT-LLM's guide has it as a slower W4A16 fallback, NVIDIA's notebook says Blackwell only",
+                "Ultra NVFP4 on Hopper: TensorRT-LLM's guide has it as a slower W4A16 "
+                "fallback, NVIDIA's notebook says Blackwell only",
                 "test it, or use vLLM",
                 "TensorRT-LLM deployment guide; NVIDIA-NeMo/Nemotron usage-cookbook",
                 "tensor_parallel_size",
@@ -184,7 +186,8 @@ def sglang_blackwell(case: Case) -> Findings:
         yield case.find(
             "R-SGL-BLACKWELL",
             Severity.ERROR,
-            f"trtllm_mha prefill is for B200, GB200, B300 and GB300 in this version; {gpu.name} has {gpu.compute_capability}",
+            "trtllm_mha prefill is for B200, GB200, B300 and GB300 in this "
+            f"version; {gpu.name} has {gpu.compute_capability}",
             "use --attention-backend flashinfer or fa3",
             "SGLang 0.5.13 server_args.py",
             "attention_backend",

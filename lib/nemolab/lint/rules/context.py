@@ -48,31 +48,52 @@ def long_context(case: Case) -> Findings:
     overridden = bool(case.text("hf_overrides") or case.text("json_model_override_args"))
     if beyond and not allowed and not overridden and case.launch.entry != "options file":
         yield case.find(
-            "R-LONG", Severity.ERROR,
-            f"{s.length:,} tokens are beyond the {native:,} of {case.model.name}'s config: the engine refuses to start without {switch}=1",
-            f"set {switch}=1 (this family has no positions, so nothing else is needed), or use {native}", _SOURCE, *_DESTS, **_yaml(case),
-        )  # fmt: skip
+            "R-LONG",
+            Severity.ERROR,
+            f"{s.length:,} tokens are beyond the {native:,} of {case.model.name}'s "
+            f"config: the engine refuses to start without {switch}=1",
+            f"set {switch}=1 (this family has no positions, so nothing else is needed), or use {native}",
+            _SOURCE,
+            *_DESTS,
+            **_yaml(case),
+        )
     elif allowed and s.length is None:
         yield case.find(
-            "R-LONG", Severity.WARNING, f"{switch} alone changes nothing: without {flag} the limit stays at {native:,}",
-            f"add {flag} 1048576, or drop the variable", _SOURCE, env=switch,
-        )  # fmt: skip
+            "R-LONG",
+            Severity.WARNING,
+            f"{switch} alone changes nothing: without {flag} the limit stays at {native:,}",
+            f"add {flag} 1048576, or drop the variable",
+            _SOURCE,
+            env=switch,
+        )
     elif allowed and not beyond and s.length:
         yield case.find(
-            "R-LONG", Severity.WARNING, f"{switch} has no effect with {s.length:,}: {case.model.name} allows {native:,} without it",
-            "drop the variable, or raise the length", _SOURCE, env=switch,
-        )  # fmt: skip
+            "R-LONG",
+            Severity.WARNING,
+            f"{switch} has no effect with {s.length:,}: {case.model.name} allows {native:,} without it",
+            "drop the variable, or raise the length",
+            _SOURCE,
+            env=switch,
+        )
     if engine == "sglang" and s.length == 1048576:
         yield case.find(
-            "R-LONG", Severity.INFO, "SGLang refuses input plus reserved output at or above the length: a prompt of exactly 1,048,576 tokens never fits",
-            "", "SGLang 0.5.23 request validation", *_DESTS,
-        )  # fmt: skip
+            "R-LONG",
+            Severity.INFO,
+            "SGLang refuses input plus reserved output at or above the length: "
+            "a prompt of exactly 1,048,576 tokens never fits",
+            "",
+            "SGLang 0.5.23 request validation",
+            *_DESTS,
+        )
     if engine == "sglang" and s.length and s.length >= 1_000_000 and not s.sequences:
         yield case.find(
-            "R-LONG", Severity.WARNING,
+            "R-LONG",
+            Severity.WARNING,
             "at 1M each request slot costs 4 MiB of GPU memory, and the default has thousands of slots (8 to 16 GiB)",
-            "set --max-running-requests to what you need, such as 32", "SGLang 0.5.23 ReqToTokenPool", "context_length",
-        )  # fmt: skip
+            "set --max-running-requests to what you need, such as 32",
+            "SGLang 0.5.23 ReqToTokenPool",
+            "context_length",
+        )
     if engine == "sglang" and case.on("allow_auto_truncate"):
         yield case.find(
             "R-LONG",
@@ -90,10 +111,14 @@ def long_context(case: Case) -> Findings:
         and case.yaml("kv_cache_config.avg_seq_len") is None
     ):
         yield case.find(
-            "R-TRT", Severity.ERROR,
-            f"kv_cache_config.avg_seq_len is not set with a maximum of {s.length:,}: half the maximum is assumed, and prompts near 256K crashed the server",
-            "set kv_cache_config.avg_seq_len (9000 was used for an 800K prompt on 4 x B200)", "TensorRT-LLM#17926", flag="kv_cache_config.avg_seq_len",
-        )  # fmt: skip
+            "R-TRT",
+            Severity.ERROR,
+            f"kv_cache_config.avg_seq_len is not set with a maximum of {s.length:,}: half the "
+            "maximum is assumed, and prompts near 256K crashed the server",
+            "set kv_cache_config.avg_seq_len (9000 was used for an 800K prompt on 4 x B200)",
+            "TensorRT-LLM#17926",
+            flag="kv_cache_config.avg_seq_len",
+        )
 
 
 def _yaml(case: Case) -> dict[str, str]:

@@ -26,7 +26,8 @@ def pinned(case: Case) -> Findings:
             yield Finding(
                 "R-PIN",
                 Severity.WARNING,
-                f"the image {image} has {'no tag, which means latest' if tag is None else f'the moving tag {tag}'}: tomorrow it is another engine",
+                f"the image {image} has {'no tag, which means latest' if tag is None else f'the moving tag {tag}'}: "
+                "tomorrow it is another engine",
                 "pin a version and its digest: IMAGE:TAG@sha256:...",
                 "Nemotron#262; dgx-spark-playbooks#78",
                 image,
@@ -55,10 +56,19 @@ def pinned(case: Case) -> Findings:
     ):
         trusts = case.on("trust_remote_code")
         yield case.find(
-            "R-PIN", Severity.WARNING if trusts else Severity.INFO,
-            "the checkpoint has no --revision" + (", and its repository's code is run: whoever can push there decides what runs here" if trusts else ": the repository can change"),
-            "pin --revision to a commit (and --code-revision)", "Hugging Face revisions", "revision", flag="--revision",
-        )  # fmt: skip
+            "R-PIN",
+            Severity.WARNING if trusts else Severity.INFO,
+            "the checkpoint has no --revision"
+            + (
+                ", and its repository's code is run: whoever can push there decides what runs here"
+                if trusts
+                else ": the repository can change"
+            ),
+            "pin --revision to a commit (and --code-revision)",
+            "Hugging Face revisions",
+            "revision",
+            flag="--revision",
+        )
 
 
 @rule("R-TRUST", "remote code only where it is needed", "vllm", "sglang", "trtllm")
@@ -67,7 +77,8 @@ def trust(case: Case) -> Findings:
         yield case.find(
             "R-TRUST",
             Severity.WARNING,
-            "--trust-remote-code runs Python from the checkpoint's repository; vLLM and SGLang have native classes for this family",
+            "--trust-remote-code runs Python from the checkpoint's repository; vLLM "
+            "and SGLang have native classes for this family",
             "leave it out unless the tokenizer or a parser needs it, and pin the revision",
             "vLLM 0.22.0 loads this family's config without it, measured on H200",
             "trust_remote_code",
@@ -96,7 +107,8 @@ def image_name(case: Case) -> Findings:
             "R-IMAGE",
             Severity.ERROR,
             f"{name} is no image: NVIDIA's models are under nim/nvidia/",
-            "such as nvcr.io/nim/nvidia/nemotron-3.5-lightning-30b-a3b:TAG or nvcr.io/nim/nvidia/nemotron-3-ultra-550b-a55b:TAG",
+            "such as nvcr.io/nim/nvidia/nemotron-3.5-lightning-30b-a3b:TAG or "
+            "nvcr.io/nim/nvidia/nemotron-3-ultra-550b-a55b:TAG",
             "NGC catalogue",
             image,
             where,
@@ -144,7 +156,8 @@ def nim(case: Case) -> Findings:
         yield case.find(
             "R-NIM",
             Severity.WARNING,
-            "the cache of a NIM is /opt/nim/.cache: this mount is not used, and the weights are downloaded again at each start",
+            "the cache of a NIM is /opt/nim/.cache: this mount is not used, and "
+            "the weights are downloaded again at each start",
             "mount it there: -v DIR:/opt/nim/.cache",
             "NIM documentation",
             flag="--volume",
@@ -182,7 +195,8 @@ def nim(case: Case) -> Findings:
                 yield case.find(
                     "R-NIM",
                     Severity.ERROR,
-                    "a NIM takes no precision on its command line: Nemotron checkpoints are BF16, FP8 or NVFP4, and the profile decides",
+                    "a NIM takes no precision on its command line: Nemotron checkpoints "
+                    "are BF16, FP8 or NVFP4, and the profile decides",
                     "list-model-profiles, then NIM_MODEL_PROFILE",
                     "NIM documentation",
                     flag=word.text,
@@ -240,7 +254,7 @@ def container(case: Case) -> Findings:
         and "--gpus" not in options
         and "--runtime" not in options
         and "--device" not in options
-        and case.launch.engine != "llamacpp"
+        and case.launch.engine not in (None, "llamacpp")
     ):
         yield case.find(
             "R-CONTAINER",
@@ -267,7 +281,8 @@ def _kubernetes(case: Case) -> Findings:
         yield case.find(
             "R-CONTAINER",
             Severity.WARNING,
-            f"a host memory limit of {box.memory}: loading {model.size / 1e9:.0f} GB of weights needs more, and the pod is killed",
+            f"a host memory limit of {box.memory}: loading {model.size / 1e9:.0f} "
+            "GB of weights needs more, and the pod is killed",
             "give at least a quarter of the checkpoint, or leave the limit out",
             "planner; Kubernetes memory limits",
             flag="resources.limits.memory",
@@ -305,7 +320,8 @@ def _kubernetes(case: Case) -> Findings:
             yield case.find(
                 "M-READY",
                 Severity.WARNING,
-                f"the startup probe allows {box.startup_seconds:.0f} s, below the expected {expected:.0f} s (weights, compile, warm-up, graphs)",
+                f"the startup probe allows {box.startup_seconds:.0f} s, below the expected "
+                f"{expected:.0f} s (weights, compile, warm-up, graphs)",
                 "raise failureThreshold x periodSeconds",
                 "measured phases on H200, vLLM 0.22.0; weights at 0.7 GB/s a GPU",
                 flag="startupProbe",

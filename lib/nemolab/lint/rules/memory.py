@@ -103,7 +103,8 @@ def memory(case: Case) -> Findings:
             yield case.find(
                 "R-MEM",
                 Severity.UNKNOWN,
-                f"memory is not checked: the GPU is unknown; {case.model.name} needs {need:.1f} GiB of weights on each of {s.gpus} GPUs",
+                f"memory is not checked: the GPU is unknown; {case.model.name} needs "
+                f"{need:.1f} GiB of weights on each of {s.gpus} GPUs",
                 "say --gpu (and --gpus)",
                 source,
                 *_TP,
@@ -126,10 +127,12 @@ def memory(case: Case) -> Findings:
         offloaded = s.offload_gib and found.available_kv >= 0
         disputed = _disputed(case)
         what = (
-            f"{case.model.name} needs {found.weights.total / GIB:.1f} GiB of weights and about {found.overhead.total / GIB:.1f} GiB besides on each {case.gpu.name}, "
+            f"{case.model.name} needs {found.weights.total / GIB:.1f} GiB of weights and about "
+            f"{found.overhead.total / GIB:.1f} GiB besides on each {case.gpu.name}, "
             f"but {share} is {have:.1f} GiB"
             if found.available_kv < 0
-            else f"one request of {found.request.length:,} tokens needs {found.request_bytes / GIB:.1f} GiB per GPU, and {found.available_kv / GIB:.1f} GiB are left after weights ({share})"
+            else f"one request of {found.request.length:,} tokens needs {found.request_bytes / GIB:.1f} "
+            f"GiB per GPU, and {found.available_kv / GIB:.1f} GiB are left after weights ({share})"
         )
         if offloaded:
             return
@@ -146,7 +149,8 @@ def memory(case: Case) -> Findings:
         yield case.find(
             "R-MEM",
             Severity.WARNING,
-            f"less than 5 % of the budget is left: {found.headroom / GIB:.1f} GiB after weights and one request ({share})",
+            f"less than 5 % of the budget is left: {found.headroom / GIB:.1f} "
+            f"GiB after weights and one request ({share})",
             _what_fits(case),
             source,
             *_TP,
@@ -155,13 +159,21 @@ def memory(case: Case) -> Findings:
 
 # The planner names its remedies as vLLM spells them.
 _SPELLED = {
-    "sglang": (("--gpu-memory-utilization", "--mem-fraction-static"), ("--max-model-len", "--context-length"),
-               ("--tensor-parallel-size", "--tp-size"), ("--max-num-batched-tokens", "--chunked-prefill-size"),
-               ("--kv-cache-dtype fp8", "--kv-cache-dtype fp8_e4m3")),
-    "trtllm": (("--gpu-memory-utilization", "kv_cache_config.free_gpu_memory_fraction"), ("--max-model-len", "--max_seq_len"),
-               ("--tensor-parallel-size", "--tp_size"), ("--max-num-batched-tokens", "--max_num_tokens"),
-               ("--kv-cache-dtype fp8", "kv_cache_config.dtype: fp8")),
-}  # fmt: skip
+    "sglang": (
+        ("--gpu-memory-utilization", "--mem-fraction-static"),
+        ("--max-model-len", "--context-length"),
+        ("--tensor-parallel-size", "--tp-size"),
+        ("--max-num-batched-tokens", "--chunked-prefill-size"),
+        ("--kv-cache-dtype fp8", "--kv-cache-dtype fp8_e4m3"),
+    ),
+    "trtllm": (
+        ("--gpu-memory-utilization", "kv_cache_config.free_gpu_memory_fraction"),
+        ("--max-model-len", "--max_seq_len"),
+        ("--tensor-parallel-size", "--tp_size"),
+        ("--max-num-batched-tokens", "--max_num_tokens"),
+        ("--kv-cache-dtype fp8", "kv_cache_config.dtype: fp8"),
+    ),
+}
 
 
 def _what_fits(case: Case) -> str:
@@ -192,8 +204,8 @@ def sequences(case: Case) -> Findings:
     if case.model is None or case.model.architecture is None or case.gpu is None or not case.hybrid:
         return
     wanted = s.sequences
-    if not wanted:
-        return
+    if not wanted or s.offload_gib:
+        return  # how much of the host's memory helps is not modelled
     from nemolab.models.planner import plan
 
     try:
@@ -202,10 +214,14 @@ def sequences(case: Case) -> Findings:
         return
     if found.available_kv > 0 and found.sequences and wanted > found.sequences:
         yield case.find(
-            "R-SEQS", Severity.ERROR if wanted > found.sequences * 1.1 else Severity.WARNING,
-            f"{wanted} sequences need a Mamba state each, and the pool holds about {found.sequences}: the engine refuses to start",
-            f"lower --max-num-seqs to {_down(found.sequences)}", "vLLM hybrid cache; retail-shopping-assistant#95; NVIDIA-NeMo/RL#2620", "max_num_seqs",
-        )  # fmt: skip
+            "R-SEQS",
+            Severity.ERROR if wanted > found.sequences * 1.1 else Severity.WARNING,
+            f"{wanted} sequences need a Mamba state each, and the pool holds about "
+            f"{found.sequences}: the engine refuses to start",
+            f"lower --max-num-seqs to {_down(found.sequences)}",
+            "vLLM hybrid cache; retail-shopping-assistant#95; NVIDIA-NeMo/RL#2620",
+            "max_num_seqs",
+        )
 
 
 def _down(number: int) -> int:
@@ -227,18 +243,25 @@ def alignment(case: Case) -> Findings:
         padded = case.engine == "vllm"
         share = f"{width} / {ranks} = {width / ranks:g}"
         yield case.find(
-            "R-TPALIGN", Severity.ERROR if width % ranks or not padded else Severity.WARNING,
+            "R-TPALIGN",
+            Severity.ERROR if width % ranks or not padded else Severity.WARNING,
             f"the expert width per rank, {share}, is not a multiple of 16, the group of NVFP4 scales"
             + (": some vLLM versions pad it, others refuse" if padded and not width % ranks else ""),
-            "use a smaller tensor parallelism, or expert parallelism", source, *_TP,
-        )  # fmt: skip
+            "use a smaller tensor parallelism, or expert parallelism",
+            source,
+            *_TP,
+        )
     elif width // ranks % 64:
         marlin = s.moe_backend in ("marlin",) or (
             case.gpu is not None and case.gpu.compute_capability.startswith(("8", "9", "12"))
         )
         severity = Severity.WARNING if marlin else Severity.INFO
         yield case.find(
-            "R-TPALIGN", severity,
-            f"the expert width per rank, {width} / {ranks} = {width // ranks}, is not a multiple of 64: Marlin kernels need padding, which older versions lack",
-            "use a smaller tensor parallelism, expert parallelism, or a version that pads", source, *_TP,
-        )  # fmt: skip
+            "R-TPALIGN",
+            severity,
+            f"the expert width per rank, {width} / {ranks} = {width // ranks}, is not a multiple "
+            "of 64: Marlin kernels need padding, which older versions lack",
+            "use a smaller tensor parallelism, expert parallelism, or a version that pads",
+            source,
+            *_TP,
+        )

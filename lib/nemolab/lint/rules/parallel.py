@@ -37,10 +37,14 @@ def experts(case: Case) -> Findings:
         return
     if s.ep and case.model and case.model.family in ("ultra", "teacher") and case.engine == "vllm":
         yield case.find(
-            "R-EP", Severity.DISAGREE,
-            "expert parallelism on Ultra: NVIDIA's cookbook, the vLLM recipes and Dynamo's day-0 profile switch it on; Dynamo 1.4.0 switches it off in every profile",
-            "measure both at your concurrency", "NVIDIA-NeMo/Nemotron usage-cookbook; vllm-project/recipes; Dynamo 1.4.0 recipes", "enable_expert_parallel",
-        )  # fmt: skip
+            "R-EP",
+            Severity.DISAGREE,
+            "expert parallelism on Ultra: NVIDIA's cookbook, the vLLM recipes and Dynamo's day-0 "
+            "profile switch it on; Dynamo 1.4.0 switches it off in every profile",
+            "measure both at your concurrency",
+            "NVIDIA-NeMo/Nemotron usage-cookbook; vllm-project/recipes; Dynamo 1.4.0 recipes",
+            "enable_expert_parallel",
+        )
     if case.engine == "trtllm" and isinstance(s.ep, int) and s.tp % s.ep:
         yield case.find(
             "R-EP",
@@ -224,7 +228,8 @@ def ray(case: Case) -> Findings:
         yield case.find(
             "R-RAY",
             Severity.WARNING,
-            f"{case.model.size / 1e9:,.0f} GB of weights over several nodes load for more than ten minutes; not raised: {', '.join(low)}",
+            f"{case.model.size / 1e9:,.0f} GB of weights over several nodes load for "
+            f"more than ten minutes; not raised: {', '.join(low)}",
             "raise them, such as to 7200",
             "NVIDIA's dual-station guide; vLLM 0.22.0 envs.py",
             "distributed_executor_backend",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from nemolab.core.finding import Finding, Severity
 from nemolab.lint.launch import Script, Word
@@ -46,7 +47,8 @@ def host_commands(script: Script) -> Iterator[Finding]:
                 "R-HOST",
                 Severity.ERROR,
                 words[0].line,
-                "nvidia-smi -r resets the GPU: it is refused while anything holds the device, persistence mode included, and ends what runs on it",
+                "nvidia-smi -r resets the GPU: it is refused while anything holds the device, "
+                "persistence mode included, and ends what runs on it",
                 "leave it out; power limits apply without a reset",
                 "NVSentinel#1690",
                 "-r",
@@ -70,7 +72,8 @@ def host_commands(script: Script) -> Iterator[Finding]:
                 "R-METRIC",
                 Severity.WARNING,
                 words[0].line,
-                "the sm column is the share of time with any kernel running: near 100 % at batch 1 too, so it is no gate",
+                "the sm column is the share of time with any kernel running: "
+                "near 100 % at batch 1 too, so it is no gate",
                 "gate on queue depth, KV use and DCGM's tensor activity",
                 "nvidia-smi manual; DCGM field documentation",
                 "dmon",
@@ -81,7 +84,8 @@ def host_commands(script: Script) -> Iterator[Finding]:
                 "R-HOST",
                 Severity.ERROR,
                 line,
-                "a boot unit that resets the GPU: nvidia-smi -r is refused while anything holds the device, and not needed",
+                "a boot unit that resets the GPU: nvidia-smi -r is refused while "
+                "anything holds the device, and not needed",
                 "set persistence mode and -pl for every GPU, without a reset",
                 "NVSentinel#1690",
                 "-r",
@@ -131,7 +135,15 @@ def _unit_lines(text: str) -> Iterator[tuple[int, str]]:
 
 # Lowest driver branch: NIM and CUDA 13 images 580, TensorRT-LLM 575 (vendor support matrices of 2026).
 _DRIVER = 580
-_BUNDLED = {"12.2.2": "535.104.05", "12.3.0": "545.23.06", "12.4.0": "550.54.14", "12.4.1": "550.54.15", "12.5.0": "555.42.02", "12.5.1": "555.42.06", "12.6.0": "560.28.03"}  # fmt: skip
+_BUNDLED = {
+    "12.2.2": "535.104.05",
+    "12.3.0": "545.23.06",
+    "12.4.0": "550.54.14",
+    "12.4.1": "550.54.15",
+    "12.5.0": "555.42.02",
+    "12.5.1": "555.42.06",
+    "12.6.0": "560.28.03",
+}
 
 
 @check
@@ -219,7 +231,8 @@ def installs(script: Script) -> Iterator[Finding]:
                 "R-MINVER",
                 Severity.ERROR,
                 line,
-                f"vllm {version} is too old for Nemotron 3: Nano needs 0.11.2, Super 0.17.1, Ultra 0.22.0, Lightning 0.27.1",
+                f"vllm {version} is too old for Nemotron 3: Nano needs 0.11.2, "
+                "Super 0.17.1, Ultra 0.22.0, Lightning 0.27.1",
                 "use the version of the model",
                 "catalogue: minimum versions",
                 f"vllm=={version}",
@@ -242,7 +255,8 @@ def installs(script: Script) -> Iterator[Finding]:
                     Severity.WARNING,
                     word.line,
                     f"{word.text} is edited in place: the next image or upgrade loses it, and batch limits are flags",
-                    "use the flags (--max-num-seqs, --max-num-batched-tokens; queue limits in the gateway or vLLM 0.29)",
+                    "use the flags (--max-num-seqs, --max-num-batched-tokens; "
+                    "queue limits in the gateway or vLLM 0.29)",
                     "vLLM 0.33.0 command line",
                     word.text,
                 )
@@ -257,16 +271,31 @@ def _older_than(version: str, low: tuple[int, ...]) -> bool:
 # Names that guides invented: no engine, driver or library has them. Searched in vLLM 0.22.0 and 0.33.0 and SGLang
 # 0.5.13 and 0.5.23 source, nvidia-ml-py and public code.
 _INVENTED = {
-    r"\bMHGSA\b|Multi-Head Grouped Sparse Attention": ("the attention of this family is plain grouped-query attention", "read config.json"),
-    r"\bpreference_score\s*\(|\breward_head\b|return_variance": ("no checkpoint of this family has a reward or variance head", "judge with the GenRM checkpoint, which writes its scores as text"),
-    r"\bnvmlDeviceGetMemoryInfoEx\b|\bNVLINK_MEMORY_BANDWIDTH\b": ("no such NVML call or query", "nvidia-smi topo -m and nvidia-smi nvlink -s"),
-    r"\bStateful ?KV ?Cache\b|\bstateful_kv_cache\b": ("SGLang has a radix cache, and a Mamba radix cache for hybrids", "measure cached tokens in the usage"),
+    r"\bMHGSA\b|Multi-Head Grouped Sparse Attention": (
+        "the attention of this family is plain grouped-query attention",
+        "read config.json",
+    ),
+    r"\bpreference_score\s*\(|\breward_head\b|return_variance": (
+        "no checkpoint of this family has a reward or variance head",
+        "judge with the GenRM checkpoint, which writes its scores as text",
+    ),
+    r"\bnvmlDeviceGetMemoryInfoEx\b|\bNVLINK_MEMORY_BANDWIDTH\b": (
+        "no such NVML call or query",
+        "nvidia-smi topo -m and nvidia-smi nvlink -s",
+    ),
+    r"\bStateful ?KV ?Cache\b|\bstateful_kv_cache\b": (
+        "SGLang has a radix cache, and a Mamba radix cache for hybrids",
+        "measure cached tokens in the usage",
+    ),
     r"/tmp/sglang_images\b": ("SGLang keeps images in memory", "remove it"),
-    r"\bconvert_hf_to_vllm(\.py)?\b|github\.com/NVIDIA/vllm\b": ("no such script or repository: vLLM loads the Hugging Face layout as it is", "give the checkpoint folder to vllm serve"),
+    r"\bconvert_hf_to_vllm(\.py)?\b|github\.com/NVIDIA/vllm\b": (
+        "no such script or repository: vLLM loads the Hugging Face layout as it is",
+        "give the checkpoint folder to vllm serve",
+    ),
     r"tensorrt_llm/backend/server\.py": ("no such file", "use trtllm-serve"),
     r"\bnemotron_config_override\b": ("no such file: config.json ships with the weights", "remove it"),
     r"--backend[ =]pd\b": ("no such backend", "use --disaggregation-mode prefill and decode with a router"),
-}  # fmt: skip
+}
 
 
 @check
@@ -285,10 +314,19 @@ def invented(script: Script) -> Iterator[Finding]:
 
 
 _REMOVED = {
-    r"\bModelRunner(?:Cpp)?\.from_dir\b": ("ModelRunner went with the engine backend, and never had a tokenizer", "use tensorrt_llm.LLM or trtllm-serve"),
-    r"\bAutoModelForSequenceClassification\b[\s\S]*\bonnx\b|torch\.onnx\.export": ("language models never went through ONNX here; a patched head would be random", "use the checkpoint with trtllm-serve"),
-    r"--use-weight-only-int8-quant\b|--inflight-batching\b|--enable-context-fmha\b|--paged-kv-cache\b": ("no such switch: in-flight batching and paged KV are always on", "use the keys of the options file"),
-}  # fmt: skip
+    r"\bModelRunner(?:Cpp)?\.from_dir\b": (
+        "ModelRunner went with the engine backend, and never had a tokenizer",
+        "use tensorrt_llm.LLM or trtllm-serve",
+    ),
+    r"\bAutoModelForSequenceClassification\b[\s\S]*\bonnx\b|torch\.onnx\.export": (
+        "language models never went through ONNX here; a patched head would be random",
+        "use the checkpoint with trtllm-serve",
+    ),
+    r"--use-weight-only-int8-quant\b|--inflight-batching\b|--enable-context-fmha\b|--paged-kv-cache\b": (
+        "no such switch: in-flight batching and paged KV are always on",
+        "use the keys of the options file",
+    ),
+}
 
 
 @check
@@ -393,7 +431,8 @@ def _body(word: Word, served: set[str]) -> Iterator[Finding]:
     if not isinstance(body, dict):
         return
     line = word.line
-    kwargs = body.get("chat_template_kwargs") if isinstance(body.get("chat_template_kwargs"), dict) else {}
+    given = body.get("chat_template_kwargs")
+    kwargs: dict[str, Any] = given if isinstance(given, dict) else {}
     for key in ("reasoning_budget", "low_effort"):
         if key in body or key in kwargs:
             yield _finding(
@@ -463,8 +502,10 @@ def _body(word: Word, served: set[str]) -> Iterator[Finding]:
     forced = (
         body.get("tool_choice") == "required"
         or isinstance(body.get("tool_choice"), dict)
-        or (isinstance(body.get("response_format"), dict)
-        and body["response_format"].get("type") in ("json_object", "json_schema"))
+        or (
+            isinstance(body.get("response_format"), dict)
+            and body["response_format"].get("type") in ("json_object", "json_schema")
+        )
     )
     if thinking and forced:
         yield _finding(

@@ -16,9 +16,14 @@ def vllm(case: Case) -> Findings:
         return
     if s.pp > 1:
         yield case.find(
-            "R-SPEC", Severity.ERROR, f"speculation with pipeline parallelism {s.pp}: the drafter is missing on a stage and the engine crashes (open report)",
-            "drop speculation, or use tensor parallelism instead", "vllm#30436", *_VLLM,
-        )  # fmt: skip
+            "R-SPEC",
+            Severity.ERROR,
+            f"speculation with pipeline parallelism {s.pp}: the drafter is missing "
+            "on a stage and the engine crashes (open report)",
+            "drop speculation, or use tensor parallelism instead",
+            "vllm#30436",
+            *_VLLM,
+        )
     if spec.method == "mtp" and case.model and case.model.architecture and not case.model.shape.has_mtp:
         yield case.find(
             "R-SPEC",
@@ -61,7 +66,8 @@ def vllm(case: Case) -> Findings:
         yield case.find(
             "R-SPEC",
             Severity.WARNING,
-            f"{spec.tokens} draft tokens are fewer than the published DSpark block of 3: vLLM refuses fewer than the drafter's block",
+            f"{spec.tokens} draft tokens are fewer than the published DSpark block "
+            "of 3: vLLM refuses fewer than the drafter's block",
             "use num_speculative_tokens 3 (or the drafter's own block)",
             "vllm#50012",
             *_VLLM,
@@ -84,7 +90,7 @@ def vllm(case: Case) -> Findings:
             "Nemotron 3 Ultra technical report; published profiles",
             *_VLLM,
         )
-    if spec.method == "mtp" and s.moe_backend is None and case.env("VLLM_FLASHINFER_MOE_BACKEND") == "latency":
+    if s.mtp and case.env("VLLM_FLASHINFER_MOE_BACKEND") == "latency":
         yield case.find(
             "R-MOE-BACKEND",
             Severity.ERROR,
@@ -119,13 +125,20 @@ def sglang(case: Case) -> Findings:
     if spec is None:
         return
     known = case.schema.registries.get("speculative_algorithm") if case.schema else None
-    if known and spec.method.upper() not in known and case.schemas and all(
-        spec.method.upper() not in (schema.registries.get("speculative_algorithm") or [spec.method.upper()]) for schema in case.schemas
-    ):  # fmt: skip
+    if (
+        known
+        and spec.method.upper() not in known
+        and case.schemas
+        and all(
+            spec.method.upper() not in (schema.registries.get("speculative_algorithm") or [spec.method.upper()])
+            for schema in case.schemas
+        )
+    ):
         yield case.find(
             "F-REGISTRY",
             Severity.ERROR,
-            f"--speculative-algorithm {case.text('speculative_algorithm')} is not an algorithm of SGLang {case.version or ''}: the parser accepts it and the engine fails when it starts".replace(
+            f"--speculative-algorithm {case.text('speculative_algorithm')} is not an algorithm of "
+            f"SGLang {case.version or ''}: the parser accepts it and the engine fails when it starts".replace(
                 " :", ":"
             ),
             f"one of: {', '.join(known)}",
@@ -141,20 +154,30 @@ def sglang(case: Case) -> Findings:
         and spec.tokens != steps + 1
     ):
         yield case.find(
-            "R-SPEC", Severity.WARNING, f"{steps} steps with top-k 1 draft {steps + 1} tokens, but {spec.tokens} are asked for",
-            f"use --speculative-num-draft-tokens {steps + 1}", "SGLang speculative decoding; NVIDIA's Lightning profile 5/1/6", "speculative_num_draft_tokens",
-        )  # fmt: skip
+            "R-SPEC",
+            Severity.WARNING,
+            f"{steps} steps with top-k 1 draft {steps + 1} tokens, but {spec.tokens} are asked for",
+            f"use --speculative-num-draft-tokens {steps + 1}",
+            "SGLang speculative decoding; NVIDIA's Lightning profile 5/1/6",
+            "speculative_num_draft_tokens",
+        )
     if not case.hybrid or case.on("disable_radix_cache"):
         return
     strategy = s.cache_mode or "auto"
     if strategy in ("auto", "no_buffer") and case.before("0.5.20") and case.at_least("0.5.7"):
         flag = "--mamba-radix-cache-strategy" if case.at_least("0.5.14") else "--mamba-scheduler-strategy"
         yield case.find(
-            "R-SPEC", Severity.ERROR,
+            "R-SPEC",
+            Severity.ERROR,
             f"speculation with the radix cache needs the extra_buffer strategy on this family; {strategy} "
-            + ("means no_buffer here, which " if strategy == "auto" else "") + "is refused",
-            f"add {flag} extra_buffer, or --disable-radix-cache", "SGLang 0.5.13 server_args.py; sglang#27814", "mamba_scheduler_strategy", "mamba_radix_cache_strategy", "speculative_algorithm",
-        )  # fmt: skip
+            + ("means no_buffer here, which " if strategy == "auto" else "")
+            + "is refused",
+            f"add {flag} extra_buffer, or --disable-radix-cache",
+            "SGLang 0.5.13 server_args.py; sglang#27814",
+            "mamba_scheduler_strategy",
+            "mamba_radix_cache_strategy",
+            "speculative_algorithm",
+        )
     elif strategy == "no_buffer":
         yield case.find(
             "R-SPEC",

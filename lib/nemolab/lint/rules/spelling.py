@@ -70,7 +70,8 @@ def _with_doubt(case: Case, found: list[Finding]) -> list[Finding]:
             finding = replace(
                 finding,
                 severity=Severity.UNKNOWN,
-                message=f"depends on the version ({which}; {', '.join(fine)} accept{'s' if len(fine) == 1 else ''} it): {finding.message}",
+                message=f"depends on the version ({which}; {', '.join(fine)} "
+                f"accept{'s' if len(fine) == 1 else ''} it): {finding.message}",
                 fix=f"say which version: --engine-version; then: {finding.fix}",
             )
         out.append(finding)
@@ -147,8 +148,12 @@ def _problem(schema: Schema, case: Case, reading: argv.Reading, problem: argv.Pr
                 f"give {problem.word} its value",
             )
         case "model-first":
-            yield finding("F-NARGS", f"without the model as the first argument, `vllm serve` refuses --served-model-name ({schema.label})",
-                          "put the model before all options", "vLLM argparse_utils.py, parse_args")  # fmt: skip
+            yield finding(
+                "F-NARGS",
+                f"without the model as the first argument, `vllm serve` refuses --served-model-name ({schema.label})",
+                "put the model before all options",
+                "vLLM argparse_utils.py, parse_args",
+            )
         case "extra":
             swallowed = next(
                 (o for o in reading.options if o.flag.nargs in ("+", "*") and 0 <= o.at < problem.at), None
@@ -251,13 +256,27 @@ def _option(schema: Schema, case: Case, option: argv.Option) -> Iterator[Finding
     if option.prefix:
         past = history.FLAGS.get((schema.engine, option.spelled))
         if option.spelled in _MISLEADING:
-            yield Finding("F-PREFIX-WRONG", Severity.ERROR,
-                          f"{option.spelled} is no option of {schema.label}: its parser takes it for {option.resolved} and switches that on silently",
-                          past.fix if past else f"write {option.resolved} if you mean it", schema.source, option.spelled, where)  # fmt: skip
+            yield Finding(
+                "F-PREFIX-WRONG",
+                Severity.ERROR,
+                f"{option.spelled} is no option of {schema.label}: its parser takes it "
+                f"for {option.resolved} and switches that on silently",
+                past.fix if past else f"write {option.resolved} if you mean it",
+                schema.source,
+                option.spelled,
+                where,
+            )
         else:
-            yield Finding("F-PREFIX", Severity.WARNING,
-                          f"{option.spelled} works only as a prefix of {option.resolved} in {schema.label}: the next option with that start breaks it",
-                          f"write {option.resolved}", schema.source, option.spelled, where)  # fmt: skip
+            yield Finding(
+                "F-PREFIX",
+                Severity.WARNING,
+                f"{option.spelled} works only as a prefix of {option.resolved} in "
+                f"{schema.label}: the next option with that start breaks it",
+                f"write {option.resolved}",
+                schema.source,
+                option.spelled,
+                where,
+            )
     if option.flag.refused is not None:
         yield Finding(
             "R-DEPRECATED",
@@ -270,8 +289,15 @@ def _option(schema: Schema, case: Case, option: argv.Option) -> Iterator[Finding
         )
     elif option.flag.deprecated is not None:
         said = option.flag.deprecated
-        yield Finding("R-DEPRECATED", Severity.WARNING, f"{option.spelled} is deprecated in {schema.label}" + (f": {said}" if said else ""),
-                      f"use {said}" if said.startswith("--") else "remove it or follow the notice", schema.source, option.spelled, where)  # fmt: skip
+        yield Finding(
+            "R-DEPRECATED",
+            Severity.WARNING,
+            f"{option.spelled} is deprecated in {schema.label}" + (f": {said}" if said else ""),
+            f"use {said}" if said.startswith("--") else "remove it or follow the notice",
+            schema.source,
+            option.spelled,
+            where,
+        )
 
 
 def _duplicates(schema: Schema, case: Case, reading: argv.Reading) -> Iterator[Finding]:
@@ -280,7 +306,8 @@ def _duplicates(schema: Schema, case: Case, reading: argv.Reading) -> Iterator[F
         first = seen.setdefault(option.flag.dest, option)
         if first is not option and (first.values, first.negative) != (option.values, option.negative):
             if first.dotted != option.dotted:
-                message = f"{option.flag.name} is given both whole and by dotted keys: one replaces the other in {schema.label}"
+                message = f"{option.flag.name} is given both whole and by dotted keys: "
+                f"one replaces the other in {schema.label}"
                 fix = "put everything into one JSON value"
             else:
                 message = f"{option.spelled} is given twice with different values: the last one wins in {schema.label}"
@@ -290,8 +317,16 @@ def _duplicates(schema: Schema, case: Case, reading: argv.Reading) -> Iterator[F
 
 def _required(schema: Schema, case: Case, reading: argv.Reading) -> Iterator[Finding]:
     if reading.model_moved and case.launch.entry == "vllm serve" and not case.launch.image:
-        yield Finding("R-DEPRECATED", Severity.WARNING, f"`vllm serve` wants the model as its first argument; --model is moved there with a deprecation warning ({schema.label})",
-                      "write vllm serve MODEL ...", "vLLM argparse_utils.py, parse_args", "--model", _at(case, 0))  # fmt: skip
+        yield Finding(
+            "R-DEPRECATED",
+            Severity.WARNING,
+            "`vllm serve` wants the model as its first argument; --model is moved "
+            f"there with a deprecation warning ({schema.label})",
+            "write vllm serve MODEL ...",
+            "vLLM argparse_utils.py, parse_args",
+            "--model",
+            _at(case, 0),
+        )
     if case.launch.entry in ("nim", "image"):
         return
     if (

@@ -150,7 +150,8 @@ def tensorrt(case: Case) -> Findings:
         yield case.find(
             "R-RANGE",
             Severity.WARNING,
-            f"a free-memory fraction of {s.utilisation:g} only makes the KV pool smaller; published values are 0.7 to 0.9",
+            f"a free-memory fraction of {s.utilisation:g} only makes the KV "
+            "pool smaller; published values are 0.7 to 0.9",
             "use 0.8",
             "published profiles",
             "kv_cache_free_gpu_memory_fraction",
@@ -160,7 +161,8 @@ def tensorrt(case: Case) -> Findings:
         yield case.find(
             "R-TRT",
             Severity.WARNING,
-            f"a chunk of {s.batched_tokens} tokens is no multiple of the Mamba chunk of 128: chunked prefill was wrong there before a fix",
+            f"a chunk of {s.batched_tokens} tokens is no multiple of the Mamba chunk "
+            "of 128: chunked prefill was wrong there before a fix",
             "use a multiple of 128",
             "TensorRT-LLM#6334",
             "max_num_tokens",

@@ -30,6 +30,7 @@ _LOADER_KEYS = {
     "sharded_state": ("pattern",),
     "dummy": (),
 }
+_PARSERS = ("reasoning_parser", "tool_call_parser", "tool_parser")
 _LATE = "the parser accepts it and the engine fails when it starts"
 
 
@@ -60,11 +61,12 @@ def value_findings(schema: Schema, case: Case, reading: argv.Reading, option: ar
             continue
         yield from _integer(schema, flag, text, value, finding)
         if not in_choices(flag, value):
+            parser = flag.dest in _PARSERS
             yield finding(
-                "F-CHOICE",
+                "R-PARSER" if parser else "F-CHOICE",
                 Severity.ERROR,
                 f"{flag.name} {_short(text)} is not a choice of {schema.label}: {_list(flag.choices)}",
-                _closest(text, flag.choices or ()),
+                parser_fix(schema, flag.dest, text) if parser else _closest(text, flag.choices or ()),
             )
         elif flag.suggested and isinstance(value, str) and value not in flag.suggested:
             yield finding(
@@ -123,7 +125,8 @@ def _integer(schema: Schema, flag: Flag, text: str, value: Any, finding: Any) ->
     binary = value % 1024 == 0 and value % 1000 != 0
     if tokens and not binary and value >= 100_000:
         yield finding("F-INT", Severity.WARNING, f"{flag.name} {text} is {value:,} here, not a power of two",
-                      f"write {1048576 if value >= 10**6 else 262144 if value in (262_000, 256_000) else value} if that is what you mean",
+                      f"write {1048576 if value >= 10**6 else 262144 if value in (262_000, 256_000) else value} "
+                      "if that is what you mean",
                       f"{schema.source}; the same text can mean {other}")  # fmt: skip
     elif tokens:
         yield finding(
@@ -137,16 +140,14 @@ def _registry(
     names = schema.registries.get(flag.dest)
     if not names or not isinstance(value, str) or not value:
         return
-    if flag.dest in ("tool_call_parser", "reasoning_parser"):
+    if flag.dest in _PARSERS:
         plugin = "tool_parser_plugin" if flag.dest == "tool_call_parser" else "reasoning_parser_plugin"
         if reading.last(plugin):
             return  # the plugin may register any name
         code = "R-PARSER"
     else:
         code = "F-REGISTRY"
-    folded = {
-        n.lower().replace("-", "_") if flag.dest not in ("tool_call_parser", "reasoning_parser") else n for n in names
-    }
+    folded = {n.lower().replace("-", "_") if flag.dest not in _PARSERS else n for n in names}
     wanted = value.lower().replace("-", "_") if code == "F-REGISTRY" else value
     if wanted in folded or "." in value or (flag.dest == "attention_backend" and value == "CUSTOM"):
         return
@@ -238,7 +239,8 @@ def _late_json(schema: Schema, case: Case, option: argv.Option, finding: Any) ->
                 yield finding(
                     "F-JSON",
                     Severity.ERROR,
-                    f"unknown key {key} in {option.flag.name} for load format {loader}: fails when the weights are loaded",
+                    f"unknown key {key} in {option.flag.name} for load format "
+                    f"{loader}: fails when the weights are loaded",
                     f"one of: {_list(keys)}" if keys else "this loader takes no keys",
                 )
     elif dest == "kv_transfer_config":

@@ -20,9 +20,13 @@ def minimum(case: Case) -> Findings:
     low = case.model.engines.get(_ENGINE[case.engine or ""])
     if low and version_key(case.version) < version_key(low):
         yield case.find(
-            "R-MINVER", Severity.ERROR, f"{label(case)} is too old for {case.model.name}: {low} is the first that serves it",
-            f"use {low} or newer", "catalogue: minimum versions from NVIDIA's cookbook and vllm-project/recipes", flag=case.launch.image or f"{_ENGINE[case.engine or '']}=={case.version}",
-        )  # fmt: skip
+            "R-MINVER",
+            Severity.ERROR,
+            f"{label(case)} is too old for {case.model.name}: {low} is the first that serves it",
+            f"use {low} or newer",
+            "catalogue: minimum versions from NVIDIA's cookbook and vllm-project/recipes",
+            flag=case.launch.image or f"{_ENGINE[case.engine or '']}=={case.version}",
+        )
     if (
         case.model.family == "nano"
         and case.engine == "vllm"
@@ -74,10 +78,14 @@ def entry(case: Case) -> Findings:
     if name == "vllm.entrypoints.api_server":
         gone = case.at_least("0.33.0")
         yield case.find(
-            "R-ENTRY", Severity.ERROR,
-            "vllm.entrypoints.api_server is a demonstration server with /generate and /health only" + (", gone in 0.33.0" if gone is not False else "") + ": no /v1 routes",
-            "use vllm serve MODEL", "vLLM 0.22.0 entrypoints/api_server.py", flag=name,
-        )  # fmt: skip
+            "R-ENTRY",
+            Severity.ERROR,
+            "vllm.entrypoints.api_server is a demonstration server "
+            "with /generate and /health only" + (", gone in 0.33.0" if gone is not False else "") + ": no /v1 routes",
+            "use vllm serve MODEL",
+            "vLLM 0.22.0 entrypoints/api_server.py",
+            flag=name,
+        )
     if name.startswith("sglang ") and name.split()[1] not in ("serve", "generate", "version"):
         yield case.find(
             "R-ENTRY",
