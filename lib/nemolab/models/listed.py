@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nemolab.core.finding import Finding, Severity
-from nemolab.models.evidence import CARD, COOK, NIM, REC, SGL, TRT
+from nemolab.models import evidence
 from nemolab.models.planner import Fit, Plan, plan
 from nemolab.models.request import request
 
@@ -21,7 +21,7 @@ class Listing:
     model: str
     gpu: str
     tensor_parallel_size: int
-    who: str
+    who: tuple[str, ...]
     pipeline_parallel_size: int = 1
     data_parallel_size: int = 1
 
@@ -63,35 +63,44 @@ class Judged:
         return "does not fit at 0.90" if self.needed <= 1 else str(Fit.NO)
 
 
-_TEACHER = "card of Nemotron Labs Teacher STEM, 2026-08"
+# Who lists it -> the page, with its version.
+PAGES = {
+    "cookbook": evidence.COOK,
+    "card": evidence.CARD,
+    "NIM": evidence.NIM,
+    "SGLang": evidence.SGL,
+    "TensorRT-LLM": evidence.TRT,
+    "recipes": evidence.REC,
+    "Teacher card": "card of Nemotron Labs Teacher STEM, 2026-08",
+}
 
 LISTINGS: tuple[Listing, ...] = (
-    Listing("ultra-bf16", "h100", 16, f"{COOK}; {SGL}"),
-    Listing("ultra-bf16", "h100", 8, NIM, pipeline_parallel_size=2),
-    Listing("ultra-bf16", "h200", 8, f"{COOK}; {CARD}; {NIM}"),
-    Listing("ultra-bf16", "h200", 16, SGL),
-    Listing("ultra-bf16", "b200", 8, f"{COOK}; {SGL}; {NIM}"),
-    Listing("ultra-bf16", "b300", 4, NIM),
-    Listing("ultra-bf16", "b300", 8, f"{COOK}; {SGL}; {NIM}"),
-    Listing("ultra-bf16", "gb200", 4, NIM, pipeline_parallel_size=2),
-    Listing("ultra-nvfp4", "h100", 8, f"{COOK}; {TRT}; {NIM}"),
-    Listing("ultra-nvfp4", "h100", 1, f"{COOK}, vLLM notebook", data_parallel_size=8),
-    Listing("ultra-nvfp4", "h200", 4, NIM),
-    Listing("ultra-nvfp4", "h200", 8, NIM),
-    Listing("ultra-nvfp4", "b200", 2, NIM),
-    Listing("ultra-nvfp4", "b200", 4, f"{COOK}; {SGL}; {NIM}"),
-    Listing("ultra-nvfp4", "b300", 2, NIM),
-    Listing("ultra-nvfp4", "b300", 4, f"{COOK}; {SGL}; {NIM}"),
-    Listing("ultra-nvfp4", "gb200", 4, f"{COOK}; {SGL}; {TRT}"),
-    Listing("ultra-nvfp4", "gb300", 4, f"{COOK}; {SGL}; {TRT}"),
-    Listing("teacher-stem", "b200", 4, _TEACHER),
-    Listing("teacher-stem", "h100", 8, _TEACHER),
-    Listing("super-bf16", "h100", 4, TRT),
-    Listing("super-bf16", "b200", 2, TRT),
-    Listing("super-nvfp4", "h100", 2, TRT),
-    Listing("super-nvfp4", "b200", 1, TRT),
-    Listing("super-nvfp4", "gb10", 1, REC),
-    Listing("lightning-nvfp4", "h100", 1, f"{COOK}; {REC}"),
+    Listing("ultra-bf16", "h100", 16, ("cookbook", "SGLang")),
+    Listing("ultra-bf16", "h100", 8, ("NIM",), pipeline_parallel_size=2),
+    Listing("ultra-bf16", "h200", 8, ("cookbook", "card", "NIM")),
+    Listing("ultra-bf16", "h200", 16, ("SGLang",)),
+    Listing("ultra-bf16", "b200", 8, ("cookbook", "SGLang", "NIM")),
+    Listing("ultra-bf16", "b300", 4, ("NIM",)),
+    Listing("ultra-bf16", "b300", 8, ("cookbook", "SGLang", "NIM")),
+    Listing("ultra-bf16", "gb200", 4, ("NIM",), pipeline_parallel_size=2),
+    Listing("ultra-nvfp4", "h100", 8, ("cookbook", "TensorRT-LLM", "NIM")),
+    Listing("ultra-nvfp4", "h100", 1, ("cookbook",), data_parallel_size=8),
+    Listing("ultra-nvfp4", "h200", 4, ("NIM",)),
+    Listing("ultra-nvfp4", "h200", 8, ("NIM",)),
+    Listing("ultra-nvfp4", "b200", 2, ("NIM",)),
+    Listing("ultra-nvfp4", "b200", 4, ("cookbook", "SGLang", "NIM")),
+    Listing("ultra-nvfp4", "b300", 2, ("NIM",)),
+    Listing("ultra-nvfp4", "b300", 4, ("cookbook", "SGLang", "NIM")),
+    Listing("ultra-nvfp4", "gb200", 4, ("cookbook", "SGLang", "TensorRT-LLM")),
+    Listing("ultra-nvfp4", "gb300", 4, ("cookbook", "SGLang", "TensorRT-LLM")),
+    Listing("teacher-stem", "b200", 4, ("Teacher card",)),
+    Listing("teacher-stem", "h100", 8, ("Teacher card",)),
+    Listing("super-bf16", "h100", 4, ("TensorRT-LLM",)),
+    Listing("super-bf16", "b200", 2, ("TensorRT-LLM",)),
+    Listing("super-nvfp4", "h100", 2, ("TensorRT-LLM",)),
+    Listing("super-nvfp4", "b200", 1, ("TensorRT-LLM",)),
+    Listing("super-nvfp4", "gb10", 1, ("recipes",)),
+    Listing("lightning-nvfp4", "h100", 1, ("cookbook", "recipes")),
 )
 
 
@@ -133,6 +142,6 @@ def _finding(item: Judged) -> Finding:
             f"{found.budget / gib:.1f} GiB at a utilisation of {_USUAL:.2f}: {why}.{close}"
         ),
         fix="take more GPUs or a smaller checkpoint, whatever the page lists",
-        source=f"listed by: {listing.who}",
+        source="listed by: " + "; ".join(PAGES[name] for name in listing.who),
         where=listing.layout,
     )

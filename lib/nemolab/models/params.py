@@ -34,7 +34,7 @@ class PlanParams(Params):
     max_num_batched_tokens: int = Field(8192, ge=1, description="largest step of the scheduler")
     min_concurrency: float = Field(1.0, ge=0, description="requests of that length that must fit at once")
     survey_models: list[str] = Field(
-        ["ultra-bf16", "ultra-nvfp4", "super-bf16", "super-fp8", "super-nvfp4", "nano-bf16", "lightning-nvfp4"],
+        ["ultra-bf16", "ultra-nvfp4", "super-fp8", "super-nvfp4", "nano-bf16", "lightning-nvfp4"],
         description="models of the survey",
     )
     survey_gpus: list[str] = Field(

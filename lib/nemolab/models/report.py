@@ -74,7 +74,7 @@ def listed_rows(judged: Iterable[Judged]) -> list[dict[str, Any]]:
             "budget (GiB)": round(item.plan.budget / GIB, 1),
             "needed utilisation": round(item.needed, 2),
             "verdict": item.verdict,
-            "listed by": item.listing.who,
+            "listed by": ", ".join(item.listing.who),
         }
         for item in judged
     ]

@@ -137,14 +137,39 @@ def parts(found: Plan) -> dict[str, float]:
     return {name: _gib(size) for name, size in zip(PARTS, sizes, strict=True)}
 
 
+# What the bars show, bottom to top: colour and pattern.
+_BARS = {
+    "weights": ("#0072B2", ""),
+    "MTP weights": ("#56B4E9", "/"),
+    "activations, graphs, communication": ("#E69F00", ""),
+    "one request": ("#D55E00", "x"),
+    "left for more requests": ("#e8e8e8", ""),
+}
+
+
+def _bars(found: Plan) -> dict[str, float]:
+    sizes = (
+        found.weights.total - found.weights.mtp,
+        found.weights.mtp,
+        found.overhead.total,
+        found.request_bytes,
+        max(0, found.headroom),
+    )
+    return {name: _gib(size) for name, size in zip(_BARS, sizes, strict=True)}
+
+
 def parts_figure(plans: Sequence[Plan]) -> tuple[go.Figure, list[dict[str, Any]], str]:
     """Stacked bars of what one GPU holds, against its budget; table; text alternative."""
     import plotly.graph_objects as go
 
     labels = [f"{found.request.gpus} x {found.request.gpu.name}" for found in plans]
+    bars = {label: _bars(found) for label, found in zip(labels, plans, strict=True)}
     fig = go.Figure()
-    for name in PARTS:
-        fig.add_bar(name=name, x=labels, y=[max(0.0, parts(found)[name]) for found in plans])
+    for name, (colour, pattern) in _BARS.items():
+        sizes = [bars[label][name] for label in labels]
+        if any(size > 0 for size in sizes):
+            look = {"color": colour, "pattern": {"shape": pattern}, "line": {"width": 0}}
+            fig.add_bar(name=name, x=labels, y=sizes, marker=look)
     fig.add_scatter(
         name="budget",
         x=labels,
