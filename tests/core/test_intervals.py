@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nemolab.core.intervals import needed_for_quantile, percent, proven, quantile, trials_for, wilson
+from nemolab.core.intervals import needed_for_quantile, percent, proven, quantile, settles, trials_for, wilson
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 10), (10, 10), (92, 100), (1193, 1300), (1, 2)])
@@ -30,6 +30,12 @@ def test_percent_never_rounds_up_to_all() -> None:
 def test_what_a_clean_row_proves(n: int, share: float) -> None:
     assert proven(n) == pytest.approx(share, abs=5e-4)
     assert trials_for(proven(n) - 1e-9) == n
+
+
+@pytest.mark.parametrize("share", [0.5, 0.8, 0.9, 0.99])
+def test_how_many_settle_a_share(share: float) -> None:
+    n = settles(share)
+    assert wilson(n, n).low >= share > wilson(n - 1, n - 1).low
 
 
 def test_quantile_intervals_cover_the_truth() -> None:

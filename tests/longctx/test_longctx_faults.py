@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from nemolab.core.errors import NemolabError, UsageError
 from nemolab.core.intervals import proven
 from nemolab.longctx import Outcome, Row, Suite, SuiteResult, by_depth, by_length, conclude, look, run_suite
 from nemolab.longctx.params import ContextResults
+from nemolab.longctx.suite import sample, texts
 from nemolab.longctx.summary import holds_to
 
 SMALL = Suite(("niah_multikey_1",), (600, 1200), haystacks=2, questions=4)
@@ -38,30 +40,41 @@ def test_a_good_server_passes_to_the_token() -> None:
     assert classes(list(result.rows)) == {Outcome.CORRECT}
     assert all(row.counted == row.built for row in result.rows)
     assert {row.built for row in real(result)} == {600, 1200}
-    lengths = by_length(result)
+    lengths = by_length(result.rows)
     assert [length.right.share.n for length in lengths] == [8, 8]
     assert [dict(length.controls)["wrong key"].n for length in lengths] == [2, 2]
     assert [dict(length.controls)["no context"].n for length in lengths] == [8, 8]
     assert seen[-1][0] == len(result.rows) == 36
-    assert conclude.passed(result, lengths, 0.6)
-    assert conclude.verdict(result, lengths, 0.6).startswith("Holds to 1,200 at 100 %")
-    assert ContextResults(**conclude.results(result, lengths, 0.6)).length_error_tokens == 0
+    assert conclude.passed(result.rows, lengths, 0.6)
+    assert conclude.verdict(lengths, 0.6).startswith("Holds to 1,200 at 100 %")
+    assert ContextResults(**conclude.results(result.rows, lengths, 0.6)).length_error_tokens == 0
 
 
 def test_every_depth_is_asked() -> None:
     result = ask(Oracle(), Suite(("niah_multikey_1",), (2000,), haystacks=4, questions=5, controls=False))
-    assert [cell.share.n for cell in by_depth(result)] == [4] * 5
+    assert [cell.share.n for cell in by_depth(result.rows)] == [4] * 5
     assert len({row.depth for row in result.rows}) == 20
+
+
+@pytest.mark.parametrize("task", ["niah_single_2", "niah_multivalue", "niah_multikey_1"])
+def test_as_many_answers_whatever_the_task_and_at_every_depth(task: str) -> None:
+    suite = Suite((task,), (600,), haystacks=2, questions=5, controls=False)
+    samples = [sample(suite, task, 600, number) for number in range(texts(suite, task))]
+    assert sum(len([q for q in s.questions if not q.control]) for s in samples) == 10
+    depths = sorted(needle.depth for s in samples for needle in s.needles)
+    assert depths[0] < 0.15
+    assert depths[-1] > 0.85
+    assert max(b - a for a, b in pairwise(depths)) < 0.25
 
 
 def test_a_server_that_truncates() -> None:
     result = ask(Oracle(truncates_at=1000))
     assert classes(real(result, 600)) == {Outcome.CORRECT}
     assert classes(real(result, 1200)) == {Outcome.TRUNCATED}  # also where the needle lies before the cut
-    lengths = by_length(result)
+    lengths = by_length(result.rows)
     assert holds_to(lengths, 0.6) == 600
-    assert not conclude.passed(result, lengths, 0.6)
-    assert any("truncated" in f.message for f in conclude.findings(result, lengths, 0.6))
+    assert not conclude.passed(result.rows, lengths, 0.6)
+    assert any("truncated" in f.message for f in conclude.findings(result.rows, lengths, 0.6))
 
 
 def test_a_server_that_swallows_one_answer_in_a_hundred() -> None:
@@ -69,17 +82,17 @@ def test_a_server_that_swallows_one_answer_in_a_hundred() -> None:
     result = ask(Oracle(swallows=lambda number: number % 100 == 0), suite)
     assert Counter(row.outcome for row in result.rows) == {Outcome.CORRECT: 297, Outcome.EMPTY_200: 3}
     assert proven(300) > 0.99 > proven(200)  # so many it takes: 200 clean answers would not have excluded it
-    (length,) = by_length(result)
-    assert conclude.results(result, [length], 0.9)["not_answered"] == 3
+    (length,) = by_length(result.rows)
+    assert conclude.results(result.rows, [length], 0.9)["not_answered"] == 3
 
 
 def test_a_state_that_is_corrupt_beyond_a_length() -> None:
     result = ask(Oracle(corrupts_beyond=1000))
     assert classes(real(result, 600)) == {Outcome.CORRECT}
     assert classes(real(result, 1200)) == {Outcome.WRONG_NOT_IN_CONTEXT}
-    lengths = by_length(result)
+    lengths = by_length(result.rows)
     assert holds_to(lengths, 0.6) == 600
-    assert "fails at 1,200" in conclude.verdict(result, lengths, 0.6)
+    assert "fails at 1,200" in conclude.verdict(lengths, 0.6)
 
 
 def test_a_stale_cache_is_told_from_the_model() -> None:
@@ -88,7 +101,7 @@ def test_a_stale_cache_is_told_from_the_model() -> None:
     assert [row.outcome for row in wrong[:3]] == [Outcome.CACHE_SUSPECT] * 3
     assert Outcome.CACHE_SUSPECT not in classes(wrong[3:])  # the limit on second looks
     assert "right without the cache" in wrong[0].why
-    assert any("prefix caching" in f.fix for f in conclude.findings(result, by_length(result), 0.6))
+    assert any("prefix caching" in f.fix for f in conclude.findings(result.rows, by_length(result.rows), 0.6))
 
 
 def test_a_distractor() -> None:
@@ -196,11 +209,11 @@ def test_a_budget_ends_a_length_after_at_least_one_text() -> None:
 
 def test_the_look_of_a_suite_without_one_right_answer() -> None:
     result = ask(Oracle(says="Blue."))
-    lengths, cells = by_length(result), by_depth(result)
-    assert conclude.verdict(result, lengths, 0.8).startswith("Fails at 600: 0 %")
+    lengths, cells = by_length(result.rows), by_depth(result.rows)
+    assert conclude.verdict(lengths, 0.8).startswith("Fails at 600: 0 %")
     assert look.map_figure(cells).data[0].z[0][0] == 0
     assert look.map_text(cells).startswith("Weakest")
     assert len(look.length_table(lengths)) == 2
     assert len(look.accuracy_figure(lengths, 0.8).data) == 3
-    assert look.outcome_table(result)["class"].tolist() == ["correct", "format"]
-    ContextResults(**conclude.results(result, lengths, 0.8))
+    assert look.outcome_table(result.rows)["class"].tolist() == ["correct", "format"]
+    ContextResults(**conclude.results(result.rows, lengths, 0.8))

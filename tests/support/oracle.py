@@ -142,6 +142,9 @@ class Oracle:
         name = "vllm:prompt_tokens_total"
         return web.Response(text=f"# TYPE {name} counter\n{name} {self.prompt_tokens}\n")
 
+    async def models(self, request: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": [{"id": "oracle", "object": "model"}]})
+
     async def health(self, request: web.Request) -> web.Response:
         return web.json_response({"status": "ok"})
 
@@ -154,6 +157,7 @@ def serving(oracle: Oracle) -> Iterator[Endpoint]:
     async def main() -> None:
         app = web.Application(client_max_size=1 << 30)
         app.router.add_post("/v1/chat/completions", oracle.chat)
+        app.router.add_get("/v1/models", oracle.models)
         app.router.add_get("/metrics", oracle.metrics)
         app.router.add_get("/health", oracle.health)
         runner = web.AppRunner(app, shutdown_timeout=0.1)

@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "models": ("models", "models", "List the checkpoints of the family, or show one with its sources."),
     "plan": ("plan", "plan", "Plan the memory of a launch before anything is loaded."),
     "host": ("host", "host", "Say what this machine is and whether an engine can run on it."),
+    "longctx": ("longctx", "longctx", "Build exact prompts, validate long context, plan what it proves and costs."),
     "miniature": ("miniature", "miniature", "Train, evaluate or export the miniature model."),
 }
 

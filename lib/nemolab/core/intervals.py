@@ -86,6 +86,14 @@ def trials_for(share: float, confidence: float = 0.95) -> int:
     return math.ceil(math.log(1 - confidence) / math.log(share))
 
 
+def settles(share: float, confidence: float = 0.95) -> int:
+    """Trials that must all succeed before the lower end of `wilson` reaches `share`."""
+    if not 0 < share < 1:
+        raise ValueError(f"a share between 0 and 1, not {share}")
+    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    return math.ceil(z * z * share / (1 - share))
+
+
 def quantile(sample: Sequence[float], q: float, confidence: float = 0.95) -> Quantile:
     """Quantile `q` of `sample` (linear interpolation) with the interval that order statistics give.
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from nemolab.core.finding import Finding, Severity
-from nemolab.core.intervals import percent, trials_for
+from nemolab.core.intervals import percent, settles
 from nemolab.longctx.failures import TRANSPORT, Outcome
-from nemolab.longctx.rows import SuiteResult
+from nemolab.longctx.rows import Row
 from nemolab.longctx.stats import claim
 from nemolab.longctx.summary import Length, holds_to, suspect, unanswered
 
@@ -23,7 +23,7 @@ _PROMPT_FIX = {
 }
 
 
-def verdict(result: SuiteResult, lengths: Sequence[Length], wanted: float) -> str:
+def verdict(lengths: Sequence[Length], wanted: float) -> str:
     """The sentence for a stakeholder: how far it holds, and what is not settled beyond."""
     if not lengths:
         return "Nothing was answered."
@@ -39,17 +39,16 @@ def verdict(result: SuiteResult, lengths: Sequence[Length], wanted: float) -> st
     return text[0].upper() + text[1:] + "."
 
 
-def passed(result: SuiteResult, lengths: Sequence[Length], wanted: float) -> bool:
+def passed(rows: Sequence[Row], lengths: Sequence[Length], wanted: float) -> bool:
     """Whether nothing is shown to fail: no length below the wanted share for sure, no transport or prompt fault."""
-    if not lengths or unanswered(result.rows) or suspect(result.rows):
+    if not lengths or unanswered(rows) or suspect(rows):
         return False
     return all(length.right.share.n and length.right.share.high >= wanted for length in lengths)
 
 
-def findings(result: SuiteResult, lengths: Sequence[Length], wanted: float) -> list[Finding]:
+def findings(rows: Sequence[Row], lengths: Sequence[Length], wanted: float, notes: Sequence[str] = ()) -> list[Finding]:
     """What a reader must know before believing the figures."""
-    out = [Finding("C-001", Severity.INFO, note) for note in result.notes]
-    rows = result.rows
+    out = [Finding("C-001", Severity.INFO, note) for note in notes]
     for outcome in Outcome:
         here = [row for row in rows if row.outcome is outcome]
         if here and (outcome in TRANSPORT or outcome in _PROMPT_FIX):
@@ -68,7 +67,7 @@ def findings(result: SuiteResult, lengths: Sequence[Length], wanted: float) -> l
             out.append(Finding("C-004", Severity.WARNING, text, "do not trust an answer by itself", where=where))
         if length.right.share.n and length.right.share.low < wanted <= length.right.share.high:
             text = f"{length.right} does not settle {percent(wanted)}."
-            need = f"with every answer right, {trials_for(wanted)} independent ones would"
+            need = f"with every answer right, {settles(wanted)} independent ones would"
             out.append(Finding("C-005", Severity.WARNING, text, f"more texts: {need}", where=where))
         if length.right.assumed:
             text = f"How alike answers on one text are was assumed ({length.right.rho}), not measured."
@@ -76,9 +75,8 @@ def findings(result: SuiteResult, lengths: Sequence[Length], wanted: float) -> l
     return out
 
 
-def results(result: SuiteResult, lengths: Sequence[Length], wanted: float) -> dict[str, Any]:
+def results(rows: Sequence[Row], lengths: Sequence[Length], wanted: float) -> dict[str, Any]:
     """The values of `ContextResults`."""
-    rows = result.rows
     longest = lengths[-1] if lengths else None
     share = longest.right.share if longest else None
     absent = [row for row in rows if row.control == "wrong key"]

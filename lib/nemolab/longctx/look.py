@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from nemolab.core.intervals import Quantile, percent, proven
 from nemolab.longctx.failures import MODEL, Outcome
-from nemolab.longctx.rows import Suite, SuiteResult
+from nemolab.longctx.rows import Row, Suite
+from nemolab.longctx.suite import texts
 from nemolab.longctx.summary import Cell, Length
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def plan_table(suite: Suite) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "length": list(suite.lengths),
-            "texts": [len(suite.tasks) * suite.haystacks] * len(suite.lengths),
+            "texts": [sum(texts(suite, task) for task in suite.tasks)] * len(suite.lengths),
             "questions": [answers] * len(suite.lengths),
             "all right proves at least": [percent(round(proven(answers), 3))] * len(suite.lengths),
             "prompt tokens": [length * answers for length in suite.lengths],
@@ -160,24 +161,24 @@ def ttft_table(lengths: Sequence[Length]) -> pd.DataFrame:
     )
 
 
-def outcome_table(result: SuiteResult) -> pd.DataFrame:
+def outcome_table(asked: Sequence[Row]) -> pd.DataFrame:
     """Every class that occurred, by length, controls included, with an example of each."""
     import pandas as pd
 
-    lengths = sorted({row.length for row in result.rows})
-    seen = [outcome for outcome in Outcome if any(row.outcome is outcome for row in result.rows)]
+    lengths = sorted({row.length for row in asked})
+    seen = [outcome for outcome in Outcome if any(row.outcome is outcome for row in asked)]
     rows: list[dict[str, Any]] = []
     for outcome in seen:
-        here = [row for row in result.rows if row.outcome is outcome]
+        here = [row for row in asked if row.outcome is outcome]
         example = "" if outcome is Outcome.CORRECT else f"{here[0].id}: {here[0].why}"
         counts = {f"{length:,}": sum(row.length == length for row in here) for length in lengths}
         rows.append({"class": str(outcome)} | counts | {"example": example})
     return pd.DataFrame(rows)
 
 
-def examples(result: SuiteResult, limit: int = 5) -> list[tuple[str, str]]:
+def examples(asked: Sequence[Row], limit: int = 5) -> list[tuple[str, str]]:
     """Label and text of answers that were wrong, one of each class first."""
-    wrong = [row for row in result.rows if row.outcome in MODEL and row.control != "no context"]
+    wrong = [row for row in asked if row.outcome in MODEL and row.control != "no context"]
     first = list({row.outcome: row for row in reversed(wrong)}.values())
     rest = [row for row in wrong if row not in first]
     return [(f"{row.id} ({row.outcome}; expected {', '.join(row.expected) or 'a refusal'})", row.answer)

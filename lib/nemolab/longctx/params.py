@@ -8,26 +8,17 @@ from pydantic import Field
 
 from nemolab.client.endpoint import Endpoint
 from nemolab.core.contract import Params, Results, Unit
-from nemolab.core.errors import UsageError
 from nemolab.longctx.rows import Suite
+from nemolab.models import units
 
 
-def numbers(text: str, where: str) -> tuple[int, ...]:
-    """Whole numbers from `"512,2048"`; `k` and `M` mean 1,024 and 1,048,576, as in `128k`.
+def lengths(text: str) -> tuple[int, ...]:
+    """Lengths in tokens from `"512,128K,1M"`, suffixes as vLLM reads them: `K` and `M` are binary, `k` and `m` not.
 
     Raises:
         UsageError: something else.
     """
-    scale = {"k": 1024, "m": 1024 * 1024}
-    out = []
-    for part in text.replace("_", "").split(","):
-        word = part.strip().lower()
-        factor = scale.get(word[-1:], 1)
-        digits = word[:-1] if factor > 1 else word
-        if not digits.isdigit() or not int(digits):
-            raise UsageError(f"not whole numbers: {text!r}", where=where, fix='such as "512,8192,128k,1M"')
-        out.append(int(digits) * factor)
-    return tuple(out)
+    return tuple(units.length(part) for part in text.split(","))
 
 
 class ContextParams(Params):
@@ -38,7 +29,7 @@ class ContextParams(Params):
     api_key_env: str = Field("", description="environment variable that holds the key, empty for none")
     tokenizer: str = Field("miniature", description="path of the model's tokenizer.json, or miniature")
     tasks: str = Field("niah_multikey_1", description="tasks, comma between; nemolab longctx tasks lists them")
-    lengths: str = Field("512,2048,8192", description="prompt lengths in tokens, template included; 128k and 1M work")
+    lengths: str = Field("512,2048,8192", description="prompt lengths in tokens, template included; 128K and 1M work")
     haystacks: int = Field(4, ge=1, description="texts for each task and length")
     questions: int = Field(8, ge=1, le=64, description="questions on each text")
     budget_s: float = Field(4.0, ge=0, description="seconds for each length, no new text after them; 0 for no limit")
@@ -59,7 +50,7 @@ class ContextParams(Params):
         """What to ask."""
         return Suite(
             tasks=tuple(name.strip() for name in self.tasks.split(",")),
-            lengths=numbers(self.lengths, "lengths"),
+            lengths=lengths(self.lengths),
             haystacks=self.haystacks,
             questions=self.questions,
             seed=self.seed,

@@ -16,7 +16,7 @@ class Suite:
     Attributes:
         tasks: names in `nemolab.longctx.tasks`.
         lengths: of prompts in tokens, the server's template included; answers come on top.
-        haystacks: texts for each task and length.
+        haystacks: texts for each task and length; a task that asks one question a text gets `questions` times as many.
         questions: asked of each text, where the task can ask several.
         seed: of everything.
         controls: ask each question without its text too, and one for a key that is not there.

@@ -81,10 +81,16 @@ def text_seed(base: int, task: str, length: int, number: int) -> int:
     return crc32(f"{base}/{task}/{length}/{number}".encode())
 
 
+def texts(suite: Suite, task: str) -> int:
+    """Texts of one length: a task that asks one question a text gets as many as others ask questions."""
+    return suite.haystacks * (suite.questions if tasks.task(task).needles else 1)
+
+
 def sample(suite: Suite, task: str, length: int, number: int) -> Sample:
     """Text number `number` of a suite: its needles spread over the depths, other depths in the next text."""
     seed = text_seed(suite.seed, task, length, number)
-    depths = [(i + (number + 0.5) / suite.haystacks) / suite.questions for i in range(suite.questions)]
+    count = tasks.task(task).needles or suite.questions
+    depths = [(i + (number + 0.5) / texts(suite, task)) / count for i in range(count)]
     return tasks.make(task, seed, depths, suite.questions, tuple(map(Path, suite.documents)))
 
 
@@ -119,8 +125,7 @@ class _Run:
         suite = self._suite
         started, last, self._rechecks = time.monotonic(), 0.0, suite.recheck
         rows: list[Row] = []
-        # Tasks in turn, so that a budget cuts none of them off.
-        for number, task in ((number, task) for number in range(suite.haystacks) for task in suite.tasks):
+        for number, task in self._turns():
             begun = time.monotonic()
             if rows and suite.budget_s is not None and begun - started + last > suite.budget_s:
                 self._notes.append(f"{length:,} tokens: its {suite.budget_s:g} s were used after {len(rows)} requests.")
@@ -142,6 +147,11 @@ class _Run:
                 self._notes.append(f"{length:,} tokens: settled after {len(asked)} answers.")
                 break
         return True
+
+    def _turns(self) -> Iterator[tuple[int, str]]:
+        """Tasks in turn, so that a budget cuts none of them off."""
+        counts = {task: texts(self._suite, task) for task in self._suite.tasks}
+        return ((n, task) for n in range(max(counts.values())) for task, count in counts.items() if n < count)
 
     async def _text(self, asker: Asker, task: str, length: int, number: int) -> AsyncIterator[Row]:
         """Rows of one text: those in the journal as they are, the others asked."""

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from nemolab.core.intervals import Quantile, Share, quantile, wilson
 from nemolab.longctx.failures import SUSPECT, TRANSPORT, Outcome
-from nemolab.longctx.rows import Row, SuiteResult
+from nemolab.longctx.rows import Row
 from nemolab.longctx.stats import Clustered, clustered
 
 BINS = 5
@@ -49,15 +49,15 @@ class Cell:
     share: Share
 
 
-def by_length(result: SuiteResult) -> tuple[Length, ...]:
+def by_length(rows: Sequence[Row]) -> tuple[Length, ...]:
     """Every length that was asked, from the shortest."""
-    lengths = sorted({row.length for row in result.rows})
-    return tuple(_length(tokens, [row for row in result.rows if row.length == tokens]) for tokens in lengths)
+    lengths = sorted({row.length for row in rows})
+    return tuple(_length(tokens, [row for row in rows if row.length == tokens]) for tokens in lengths)
 
 
-def by_depth(result: SuiteResult, bins: int = BINS) -> tuple[Cell, ...]:
+def by_depth(asked: Sequence[Row], bins: int = BINS) -> tuple[Cell, ...]:
     """The map: every length and depth, empty cells included."""
-    rows = [row for row in result.rows if not row.control and row.depth is not None]
+    rows = [row for row in asked if not row.control and row.depth is not None]
     return tuple(
         Cell(
             tokens,

@@ -20,23 +20,29 @@ class Task:
         make: `(seed, depths, questions) -> Sample`.
         ruler: whether RULER has the task under the same name.
         document: whether its haystack may be replaced by the user's own text.
+        needles: for a task that asks one question a text: needles that the question is about; 0 for the others.
     """
 
     help: str
     make: haystacks.Make
     ruler: bool = False
     document: bool = False
+    needles: int = 0
 
 
 TASKS: dict[str, Task] = {
     "niah_single_1": Task(
-        "one number in repeated noise", niah.single("niah_single_1", "number", "noise"), ruler=True, document=True
+        "one number in repeated noise",
+        niah.single("niah_single_1", "number", "noise"),
+        needles=1,
+        ruler=True,
+        document=True,
     ),
     "niah_single_2": Task(
-        "one number in prose", niah.single("niah_single_2", "number", "prose"), ruler=True, document=True
+        "one number in prose", niah.single("niah_single_2", "number", "prose"), needles=1, ruler=True, document=True
     ),
     "niah_single_3": Task(
-        "one uuid in prose", niah.single("niah_single_3", "uuid", "prose"), ruler=True, document=True
+        "one uuid in prose", niah.single("niah_single_3", "uuid", "prose"), needles=1, ruler=True, document=True
     ),
     "niah_multikey_1": Task(
         "one of several numbers in prose",
@@ -50,8 +56,8 @@ TASKS: dict[str, Task] = {
     "niah_multikey_3": Task(
         "uuid to uuid among nothing but others", niah.multikey("niah_multikey_3", "uuid", "needles", 1), ruler=True
     ),
-    "niah_multivalue": Task("all four numbers of one key", niah.multivalue, ruler=True),
-    "niah_multiquery": Task("the numbers of four keys at once", niah.multiquery, ruler=True),
+    "niah_multivalue": Task("all four numbers of one key", niah.multivalue, needles=4, ruler=True),
+    "niah_multiquery": Task("the numbers of four keys at once", niah.multiquery, needles=4, ruler=True),
     "vt": Task("variables that end up with a value, over four hops", puzzles.tracking, ruler=True),
     "fwe": Task("the most frequent coded words, and an exact count", puzzles.frequent, ruler=True),
     "graph_bfs": Task("nodes two steps away in a list of edges", puzzles.graph("bfs")),
