@@ -9,7 +9,7 @@ from nemolab.core.finding import Finding, Severity
 from nemolab.lint.case import Context
 from nemolab.lint.launch import Launch, Script
 
-__all__ = ["Context", "Finding", "Launch", "Script", "Severity", "lint_text", "read_text"]
+__all__ = ["Context", "Finding", "Launch", "Script", "Severity", "lint_script", "lint_text", "read_text"]
 
 _ORDER = {Severity.ERROR: 0, Severity.DISAGREE: 1, Severity.WARNING: 2, Severity.UNKNOWN: 3, Severity.INFO: 4}
 
@@ -30,14 +30,17 @@ def lint_text(text: str, context: Context = Context()) -> list[Finding]:  # noqa
         text: a pasted shell command or script, a compose file, a Kubernetes manifest, a profile, an options file.
         context: engine, version, model and GPUs where the text does not say them, or says them wrong.
     """
+    return lint_script(read_text(text), context)
+
+
+def lint_script(script: Script, context: Context = Context()) -> list[Finding]:  # noqa: B008  frozen
+    """Findings on launches that were read already, or made by a program; gravest first."""
     from nemolab.lint import rules  # noqa: F401  registers the rules
     from nemolab.lint.case import build
-    from nemolab.lint.registry import applicable
-    from nemolab.lint.rules.script import CHECKS
+    from nemolab.lint.registry import applicable, on_text
 
-    script = read_text(text)
     findings = list(script.findings)
-    for check in CHECKS:
+    for check in on_text(script):
         findings.extend(check(script))
     for launch in script.launches:
         case = build(launch, context, script)

@@ -1,0 +1,48 @@
+"""llama.cpp: `llama-server --model FILE --flag value`; on this machine the embedded server of `nemolab serve`.
+
+Source: llama.cpp, tools/server/README.md. `--ctx-size` is the sum over the slots of `--parallel`.
+"""
+
+from __future__ import annotations
+
+from nemolab.core.errors import UsageError
+from nemolab.engines.command import Command, Place, flags
+from nemolab.engines.launch import Launch
+from nemolab.engines.profile import Profile
+
+_OPTIONS = ("ctx-size", "parallel", "threads", "cache-reuse", "cache-ram", "reasoning-format")
+
+
+def command(profile: Profile, place: Place) -> Command:
+    """`llama-server`."""
+    model = place.model or f"{profile.model}.gguf"
+    words = flags(profile.args, profile.where("args"), negative="no-")
+    listen = ["--host", place.host, "--port", str(profile.port)]
+    return Command(
+        argv=("llama-server", "--model", model, "--alias", profile.model, *words, *listen),
+        entry=1,
+        served=profile.model,
+        user=1000,
+    )
+
+
+def launch(profile: Profile, model: str) -> Launch:
+    """The embedded server with the profile's options.
+
+    Raises:
+        UsageError: an option that the embedded server does not have.
+    """
+    from nemolab.engines import llamacpp
+
+    for name in profile.args:
+        if name not in (*_OPTIONS, "metrics", "jinja"):
+            raise UsageError(
+                f"the embedded llama.cpp does not take --{name}",
+                where=profile.where(f"args.{name}"),
+                fix=f"one of: {', '.join(_OPTIONS)}",
+            )
+    given = {name.replace("-", "_"): value for name, value in profile.args.items() if name in _OPTIONS}
+    parallel = int(given.pop("parallel", 2))  # type: ignore[arg-type]
+    ctx = int(given.pop("ctx_size", 16384 * parallel)) // parallel  # type: ignore[arg-type]
+    options = llamacpp.Options(model=model or profile.model, ctx=ctx, parallel=parallel, port=profile.port, **given)  # type: ignore[arg-type]
+    return llamacpp.launch(options)
