@@ -1,0 +1,280 @@
+"""Installing an engine from its lock into an environment of its own; the lab's environment is never touched.
+
+plan(...) says what would be done and how large it is; apply(...) does it. An install that was interrupted goes on when
+it is started again, because uv keeps every file that it has finished.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from nemolab.core import paths
+from nemolab.core.errors import NemolabError, UsageError
+from nemolab.core.files import sha256, write_json
+from nemolab.core.finding import Finding, Severity
+from nemolab.engines import install_lock as locks
+from nemolab.engines import install_uv as uv
+from nemolab.engines.install_lock import Lock
+
+_MARKER = "nemolab-install.json"
+_HEADROOM = 1.1
+_UNPACKED = 2.3  # bytes on disk for a byte of wheel, where a lock does not say; the shipped locks lie at 2.1 to 2.5
+
+Progress = Callable[[float, float | None, str | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class InstallPlan:
+    """What an install would do.
+
+    Attributes:
+        folder: the environment.
+        download, disk: bytes to fetch when nothing is cached, and bytes it takes unpacked.
+        state: `new`, `interrupted`, `installed`, or `outdated` (another lock than this one).
+    """
+
+    lock: Lock
+    folder: Path
+    download: int
+    disk: int
+    state: str
+
+    @property
+    def engine(self) -> str:
+        return self.lock.engine
+
+    @property
+    def version(self) -> str:
+        return self.lock.version
+
+    @property
+    def interpreter(self) -> Path:
+        """Python of the environment: the `python` of `29_engine_smoke` and of profiles."""
+        return self.folder / "bin" / "python"
+
+
+def folder_of(engine: str, version: str) -> Path:
+    """Where an engine version is installed."""
+    return paths.cache() / "engines" / f"{engine}-{version}"
+
+
+def plan(engine: str, version: str = "", *, lock: Path | None = None) -> InstallPlan:
+    """What installing `engine` would do.
+
+    Args:
+        version: "" for the newest with a lock.
+        lock: another lock file, in place of the one that fits this machine.
+
+    Raises:
+        UsageError: there is no such lock, or it is for another machine.
+    """
+    found = locks.read(lock) if lock else locks.find(engine, version)
+    if found.engine != engine or (version and found.version != version):
+        raise UsageError(f"that is the lock of {found.engine} {found.version}", where=str(found.path))
+    folder = folder_of(engine, found.version)
+    return InstallPlan(
+        lock=found,
+        folder=folder,
+        download=found.download,
+        disk=found.unpacked or int(found.download * _UNPACKED),
+        state=_state(folder, found),
+    )
+
+
+def installed(engine: str, version: str = "") -> Path | None:
+    """Python of an installed engine, None when it is not there; "" takes the newest."""
+    root = paths.cache() / "engines"
+    found = sorted(root.glob(f"{engine}-{version or '*'}/{_MARKER}"), key=lambda p: locks._order(p.parent.name))
+    ready = [marker.parent / "bin" / "python" for marker in found if _marker(marker.parent).get("complete")]
+    return ready[-1] if ready else None
+
+
+def check(asked: InstallPlan, *, disk: bool = True) -> list[Finding]:
+    """Why the plan would not work here. Without errors in it, `apply` begins."""
+    found = []
+    machine = locks.this_machine()
+    if asked.lock.machine != machine or sys.platform != "linux":
+        found.append(
+            Finding(
+                "I-101",
+                Severity.ERROR,
+                f"the lock is for Linux on {asked.lock.machine}, this is {sys.platform} on {machine}",
+                "install on such a machine, or use a container",
+                source="the engine's wheels",
+            )
+        )
+    if asked.folder.is_relative_to(Path(sys.prefix)) or Path(sys.prefix).is_relative_to(asked.folder):
+        found.append(
+            Finding(
+                "I-102",
+                Severity.ERROR,
+                f"{asked.folder} lies in the lab's own environment",
+                "set NEMOLAB_CACHE to another folder",
+            )
+        )
+    if built := [package.name for package in asked.lock.packages if package.built]:
+        found.append(
+            Finding(
+                "I-104",
+                Severity.WARNING,
+                f"no wheel for {asked.lock.machine}: {', '.join(built)} will be built here",
+                "have a C++ compiler and Python's headers (build-essential), or use the engine's image",
+                source="the index, as of the release",
+            )
+        )
+    if disk and asked.state != "installed":
+        found += _disk(asked)
+    return found
+
+
+def apply(asked: InstallPlan, *, disk_check: bool = True, progress: Progress | None = None) -> Path:
+    """Install; Python of the new environment. Does nothing when it is installed already.
+
+    Args:
+        progress: called as `progress(bytes done, bytes in all, package)`.
+
+    Raises:
+        UsageError: it cannot work here (machine, folder, disk), or another install of it runs.
+        NemolabError: uv failed, or what was installed is not what the lock says.
+    """
+    if refused := [f for f in check(asked, disk=disk_check) if f.severity is Severity.ERROR]:
+        raise UsageError(refused[0].message, where=str(asked.folder), fix=refused[0].fix)
+    with _alone(asked.folder):
+        if _state(asked.folder, asked.lock) == "installed":
+            return asked.interpreter
+        if not asked.interpreter.exists():
+            uv.run(["venv", "--quiet", "--clear", "--no-project", "--python", asked.lock.python, str(asked.folder)])
+        _mark(asked, complete=False)
+        _sync(asked, progress)
+        _verify(asked)
+        _mark(asked, complete=True)
+    return asked.interpreter
+
+
+def remove(engine: str, version: str) -> bool:
+    """Remove an installed engine; false when it was not there. What uv has cached stays until `uv cache prune`.
+
+    Raises:
+        NemolabError: an install of it runs, or the folder cannot be removed.
+    """
+    folder = folder_of(engine, version)
+    if not folder.is_dir():
+        return False
+    with _alone(folder):
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            raise NemolabError(f"cannot remove: {error.strerror}", where=str(folder)) from None
+    return True
+
+
+def _sync(asked: InstallPlan, progress: Progress | None) -> None:
+    sizes = {package.name: package.size for package in asked.lock.packages}
+    done: dict[str, int] = {}
+
+    def on_package(name: str) -> None:
+        done[name] = sizes.get(name, 0)
+        if progress:
+            progress(sum(done.values()), asked.download, name)
+
+    if progress:
+        progress(0, asked.download, None)
+    # Hashes of a pylock file are always checked. What has a wheel is never built; what has none is built with tools
+    # of the same day, for a build takes the newest tools otherwise.
+    wheels = [f"--only-binary={package.name}" for package in asked.lock.packages if not package.built]
+    sync = ["pip", "sync", "--python", str(asked.interpreter), f"--exclude-newer={asked.lock.exclude_newer}"]
+    uv.run([*sync, *wheels, str(asked.lock.path)], on_package=on_package)
+    if progress:
+        progress(asked.download, asked.download, None)
+
+
+def _verify(asked: InstallPlan) -> None:
+    """The environment's own Python must know the engine in the locked version."""
+    code = "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))"
+    command = [str(asked.interpreter), "-I", "-c", code, asked.engine]
+    said = subprocess.run(command, capture_output=True, text=True, env=uv.environment())
+    if said.stdout.strip() != asked.version:
+        raise NemolabError(
+            f"the environment holds {asked.engine} {said.stdout.strip() or 'in no version'}, not {asked.version}",
+            where=str(asked.folder),
+            fix=f"nemolab install {asked.engine} --version {asked.version} --remove, then install again",
+        )
+
+
+def _disk(asked: InstallPlan) -> list[Finding]:
+    need = int(asked.disk * _HEADROOM)
+    found = []
+    places = {"environment": asked.folder, "uv's cache": uv.cache_folder()}
+    devices = {name: _existing(path).stat().st_dev for name, path in places.items()}
+    if len(set(devices.values())) == 1:  # then the environment's files are links into the cache
+        places.pop("uv's cache")
+    for name, path in places.items():
+        free = shutil.disk_usage(_existing(path)).free
+        if free < need:
+            found.append(
+                Finding(
+                    "I-103",
+                    Severity.ERROR,
+                    f"{gib(need)} are needed for the {name}, {gib(free)} are free",
+                    "free space, or set NEMOLAB_CACHE and UV_CACHE_DIR to another disk; if an interrupted install has"
+                    " fetched most of it already, --skip-disk-check",
+                    where=str(path),
+                )
+            )
+    return found
+
+
+def _existing(path: Path) -> Path:
+    return next(folder for folder in (path, *path.parents) if folder.exists())
+
+
+def _state(folder: Path, lock: Lock) -> str:
+    marker = _marker(folder)
+    if not marker:
+        return "new" if not (folder / "bin").exists() else "interrupted"
+    if not marker.get("complete"):
+        return "interrupted"
+    return "installed" if marker.get("lock_sha256") == sha256(lock.path.read_bytes()) else "outdated"
+
+
+def _marker(folder: Path) -> dict[str, object]:
+    try:
+        return dict(json.loads((folder / _MARKER).read_bytes()))
+    except (OSError, ValueError):
+        return {}
+
+
+def _mark(asked: InstallPlan, *, complete: bool) -> None:
+    document = {
+        "engine": asked.engine,
+        "version": asked.version,
+        "python": asked.lock.python,
+        "lock_sha256": sha256(asked.lock.path.read_bytes()),
+        "complete": complete,
+    }
+    write_json(asked.folder / _MARKER, document)
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One install of an engine version at a time."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(folder.parent / f".{folder.name}.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UsageError(f"another install of {folder.name} runs", where=str(folder), fix="wait for it") from None
+        yield
+
+
+def gib(size: float) -> str:
+    """Bytes for people."""
+    return f"{size / 2**30:,.1f} GiB" if size >= 2**29 else f"{size / 2**20:,.1f} MiB"
