@@ -95,6 +95,15 @@ def test_a_state_that_is_corrupt_beyond_a_length() -> None:
     assert "fails at 1,200" in conclude.verdict(lengths, 0.6)
 
 
+def test_a_state_that_is_corrupt_is_named_as_a_cliff_once_there_are_lengths_on_both_sides() -> None:
+    suite = Suite(
+        ("niah_multikey_1",), (400, 600, 800, 950, 1050, 1300, 1600), haystacks=1, questions=6, controls=False
+    )
+    result = ask(Oracle(corrupts_beyond=1000), suite)
+    (named,) = [f for f in conclude.findings(result.rows, by_length(result.rows), 0.6) if f.code == "C-007"]
+    assert "between 950 and 1,050 tokens of prompt" in named.message
+
+
 def test_a_stale_cache_is_told_from_the_model() -> None:
     result = ask(Oracle(stale=True), Suite(("niah_multikey_1",), (600,), haystacks=2, questions=4, recheck=3))
     wrong = [row for row in real(result) if not row.correct]

@@ -68,6 +68,17 @@ def test_mcnemar_is_scipys_exact_test() -> None:
         paired([True], [])
 
 
+def test_intervals_of_a_difference_cover_also_where_hardly_a_pair_differs() -> None:
+    rng = np.random.default_rng(11)
+    for n, b, c in ((16, 0.02, 0.02), (60, 0.05, 0.10), (100, 0.0, 0.03)):
+        hits = 0
+        for _ in range(300):
+            kinds = rng.choice(4, size=n, p=[0.8, b, c, 0.2 - b - c])
+            found = paired([k in (0, 1) for k in kinds], [k in (0, 2) for k in kinds])
+            hits += found.low <= c - b <= found.high
+        assert hits >= 274
+
+
 @pytest.mark.parametrize(
     ("difference", "discordant", "pairs"), [(0.02, 0.06, 1175), (0.03, 0.08, 695), (0.05, 0.10, 312), (0.10, 0.15, 115)]
 )

@@ -59,6 +59,8 @@ class Oracle:
     thinks: bool = False
     template_tokens: int = TEMPLATE_TOKENS
     number: int = 0
+    now: int = 0
+    most: int = 0
     prompt_tokens: int = 0
     bodies: list[dict[str, Any]] = field(default_factory=list)
     seen: dict[str, str] = field(default_factory=dict)
@@ -95,7 +97,10 @@ class Oracle:
             assert request.transport is not None
             request.transport.abort()
             return web.Response()
+        self.now += 1
+        self.most = max(self.most, self.now)
         await asyncio.sleep(wait)
+        self.now -= 1
         self.prompt_tokens += tokens * (2 if self.retries else 1)
         return await self._answer(request, body, self._reply(body, text, tokens), tokens)
 

@@ -1,6 +1,7 @@
 """Long context: prompts exact to the token, tasks, scoring, statistics, and one class for every request."""
 
 from nemolab.longctx.build import Builder, Prompt
+from nemolab.longctx.compare import pair_rows
 from nemolab.longctx.failures import Outcome
 from nemolab.longctx.rows import Row, Suite, SuiteResult
 from nemolab.longctx.suite import run_suite
@@ -17,5 +18,6 @@ __all__ = [
     "SuiteResult",
     "by_depth",
     "by_length",
+    "pair_rows",
     "run_suite",
 ]

@@ -7,6 +7,7 @@ from typing import Any
 
 from nemolab.core.finding import Finding, Severity
 from nemolab.core.intervals import percent, settles
+from nemolab.longctx.cliff import cliff
 from nemolab.longctx.failures import TRANSPORT, Outcome
 from nemolab.longctx.rows import Row
 from nemolab.longctx.stats import claim
@@ -59,6 +60,15 @@ def findings(rows: Sequence[Row], lengths: Sequence[Length], wanted: float, note
     if leaks:
         text = f"{len(leaks)} questions were answered right without their text, so their answers prove nothing."
         out.append(Finding("C-003", Severity.ERROR, text, "another task or seed", where=leaks[0].id))
+    if found := cliff(rows):
+        place = "tokens of prompt" if found.of == "length" else "tokens before the needle"
+        text = (
+            f"Right answers end between {found.after:,} and {found.before:,} {place}, from "
+            f"{percent(found.before_share)} to {percent(found.after_share)}: a cliff, as overflowing kernels make it, "
+            "not the slope of a model."
+        )
+        fix = "ask around it with other chunk sizes and with the cache off; report it to the engine"
+        out.append(Finding("C-007", Severity.ERROR, text, fix))
     for length in lengths:
         where = f"{length.tokens:,} tokens"
         missed = dict(length.controls).get("wrong key")

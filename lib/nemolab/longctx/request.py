@@ -12,7 +12,7 @@ from nemolab.client.stream import StreamResult, stream_chat
 from nemolab.core.errors import NemolabError
 from nemolab.longctx.build import Prompt
 from nemolab.longctx.failures import SUSPECT, TRANSPORT, Outcome, Seen, Verdict, classify
-from nemolab.longctx.rows import Row
+from nemolab.longctx.rows import Row, Suite
 from nemolab.longctx.sample import Question
 from nemolab.longctx.scoring import score
 from nemolab.longctx.timeouts import Prefill
@@ -36,28 +36,20 @@ class Ask:
 
 
 class Asker:
-    """Sends prompts to one server, one at a time, and learns how long they take.
+    """Sends prompts to one server and learns how long they take.
 
     Args:
         overhead: tokens that the server's template adds.
         extra: merged into every request.
-        room: tokens for thoughts, on top of the answer's.
-        stall_s: longest silence once an answer has begun.
     """
 
     def __init__(
-        self,
-        session: aiohttp.ClientSession,
-        endpoint: Endpoint,
-        overhead: int,
-        extra: dict[str, Any],
-        room: int,
-        stall_s: float,
+        self, session: aiohttp.ClientSession, endpoint: Endpoint, suite: Suite, overhead: int, extra: dict[str, Any]
     ) -> None:
-        self._session, self._endpoint = session, endpoint
-        self._overhead, self._extra, self._room, self._stall_s = overhead, extra, room, stall_s
+        self._session, self._endpoint, self._suite = session, endpoint, suite
+        self._overhead, self._extra = overhead, extra
         self._prefill = Prefill()
-        self._counts = True
+        self._counts = suite.together == 1  # side by side, the server's count cannot be told apart
 
     async def row(self, ask: Ask, *, recheck: bool) -> tuple[Row, bool]:
         """Ask, and say whether it was asked a second time.
@@ -67,7 +59,7 @@ class Asker:
                 first answer is the one that counts.
         """
         before = await self._prompt_tokens()
-        got = await self._send(ask, {})
+        got = await self._send(ask, _cold(ask.id) if self._suite.cold else {})
         after = await self._prompt_tokens() if before is not None else None
         if got.ok and got.ttft_s and not ask.warm:
             self._prefill.saw(ask.prompt.tokens, got.ttft_s)
@@ -83,20 +75,19 @@ class Asker:
         verdict = classify(seen)
         doubtful = not ask.question.control and verdict.outcome not in TRANSPORT | SUSPECT | {Outcome.CORRECT}
         if recheck and doubtful:
-            # llama.cpp takes the first, vLLM and SGLang the second; each passes over the other's.
-            again = await self._send(ask, {"cache_prompt": False, "cache_salt": f"cold {ask.id}"})
+            again = await self._send(ask, _cold(f"again {ask.id}"))
             verdict = classify(replace(seen, cold=again.ok and score(ask.question, again.content).correct))
         return _row(ask, seen, verdict), recheck and doubtful
 
     async def _send(self, ask: Ask, extra: dict[str, Any]) -> StreamResult:
         body = {
             "messages": [{"role": "user", "content": ask.prompt.text}],
-            "max_tokens": ask.question.max_tokens + self._room,
+            "max_tokens": ask.question.max_tokens + self._suite.thinking_tokens,
             "temperature": 0,
         }
         limit = self._prefill.limit_s(ask.prompt.tokens)
         return await stream_chat(
-            self._session, self._endpoint, body | self._extra | extra, stall_s=self._stall_s, total_s=limit
+            self._session, self._endpoint, body | self._extra | extra, stall_s=self._suite.stall_s, total_s=limit
         )
 
     async def _prompt_tokens(self) -> float | None:
@@ -121,6 +112,12 @@ class Asker:
                 return response.status < 500 or response.status == 503
         except (aiohttp.ClientError, TimeoutError, OSError):
             return False
+
+
+def _cold(salt: str) -> dict[str, Any]:
+    """Options that keep a request from the prefix cache: llama.cpp knows the first, vLLM and SGLang the second, and
+    each passes over the other's."""
+    return {"cache_prompt": False, "cache_salt": salt}
 
 
 def _prefills(before: float | None, after: float | None, counted: int | None) -> int | None:

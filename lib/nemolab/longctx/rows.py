@@ -25,6 +25,8 @@ class Suite:
         budget_s: for each length, after which no further text is begun; None for no limit.
         stop_at: stop a length when a share above or below this is certain; None never does.
         recheck: wrong answers a length that are asked again without the cache, to tell the cache from the model.
+        cold: ask every question without the prefix cache, where the server knows how (llama.cpp, vLLM, SGLang).
+        together: questions of one text in flight at the same time; 1 asks them one after another.
         stall_s: a stream without a byte for so long, once begun, is cut.
         documents: text files to hide needles in.
         extra_body: merged into every request.
@@ -41,6 +43,8 @@ class Suite:
     budget_s: float | None = None
     stop_at: float | None = None
     recheck: int = 2
+    cold: bool = False
+    together: int = 1
     stall_s: float = 120.0
     documents: tuple[str, ...] = ()
     extra_body: dict[str, Any] = field(default_factory=dict)

@@ -85,8 +85,8 @@ class Paired:
     Attributes:
         both, only_first, only_second, neither: counts of right answers.
         p: two-sided probability of a split at least as uneven if the two were equal.
-        difference: share right of the second minus the first, with its 95 % interval (`low`, `high`; Wald with
-            continuity correction on the discordant pairs).
+        difference: share right of the second minus the first, with its 95 % interval (`low`, `high`; Bonett and
+            Price 2012, which stays honest where no pair differs).
     """
 
     both: int
@@ -119,11 +119,9 @@ def paired(first: Sequence[bool], second: Sequence[bool]) -> Paired:
     discordant = b + c
     tail = sum(math.comb(discordant, i) for i in range(min(b, c) + 1)) / 2**discordant
     difference = (c - b) / n
-    error = math.sqrt(max(0.0, discordant - (c - b) ** 2 / n)) / n
-    half = 1.959963984540054 * error + 1 / n
-    return Paired(
-        both, b, c, n - both - discordant, min(1.0, 2 * tail), difference, difference - half, difference + half
-    )
+    p, q = (b + 1) / (n + 2), (c + 1) / (n + 2)
+    half = 1.959963984540054 * math.sqrt((p + q - (p - q) ** 2) / (n + 2))
+    return Paired(both, b, c, n - both - discordant, min(1.0, 2 * tail), difference, q - p - half, q - p + half)
 
 
 def sequence(right: int, n: int, confidence: float = 0.95) -> Share:

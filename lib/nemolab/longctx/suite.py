@@ -1,4 +1,4 @@
-"""Running a suite: texts one after another, every question of a text in a row, one request at a time.
+"""Running a suite: texts one after another, every question of a text in a row, one request at a time unless told.
 
 The order lets the server's prefix cache serve all questions after the first, and each row says whether it could. There
 are no retries: a request that failed is a result.
@@ -6,6 +6,7 @@ are no retries: a request that failed is a result.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -63,7 +64,7 @@ def check(suite: Suite) -> None:
     """
     for name in suite.tasks:
         tasks.task(name)
-    if not suite.tasks or not suite.lengths or suite.haystacks < 1 or suite.questions < 1:
+    if not suite.tasks or not suite.lengths or min(suite.haystacks, suite.questions, suite.together) < 1:
         raise UsageError("a suite needs tasks, lengths, texts and questions", where="suite")
 
 
@@ -114,7 +115,7 @@ class _Run:
             extra["chat_template_kwargs"] = {"enable_thinking": suite.thinking}
         async with open_session(endpoint) as session:
             self._overhead = (await calibrate(session, endpoint, counter, extra)).overhead
-            asker = Asker(session, endpoint, self._overhead, extra, suite.thinking_tokens, suite.stall_s)
+            asker = Asker(session, endpoint, suite, self._overhead, extra)
             for length in sorted(suite.lengths):
                 if not await self._length(asker, length):
                     break
@@ -156,23 +157,23 @@ class _Run:
     async def _text(self, asker: Asker, task: str, length: int, number: int) -> AsyncIterator[Row]:
         """Rows of one text: those in the journal as they are, the others asked."""
         text = sample(self._suite, task, length, number)
-        stem = f"{task}/{length}/{text.seed}"
-        wanted = list(self._wanted(stem, text.questions))
-        prompts: tuple[Prompt, ...] = ()
-        warm = False
-        for name, index, bare in wanted:
-            if row := self._journal.row(name):
-                yield row
-                continue
-            if not prompts:
-                prompts = self._build(text, length)
-            prompt = self._bare(prompts[index]) if bare else prompts[index]
-            ask = Ask(name, task, length, text.seed, index, prompt, prompt.question, warm and not bare)
-            row, again = await asker.row(ask, recheck=self._rechecks > 0)
-            self._rechecks -= again
-            warm = True
-            self._journal.add(row)
+        wanted = list(self._wanted(f"{task}/{length}/{text.seed}", text.questions))
+        known = {name: row for name, _, _ in wanted if (row := self._journal.row(name))}
+        for row in known.values():
             yield row
+        missing = [each for each in wanted if each[0] not in known]
+        prompts = self._build(text, length) if missing else ()
+        asks = []
+        for place, (name, index, bare) in enumerate(missing):
+            prompt = self._bare(prompts[index]) if bare else prompts[index]
+            warm = place > 0 and not bare and not self._suite.cold
+            asks.append(Ask(name, task, length, text.seed, index, prompt, prompt.question, warm))
+        for at in range(0, len(asks), self._suite.together):
+            batch = asks[at : at + self._suite.together]
+            for row, again in await asyncio.gather(*(asker.row(ask, recheck=self._rechecks > 0) for ask in batch)):
+                self._rechecks -= again
+                self._journal.add(row)
+                yield row
 
     def _wanted(self, stem: str, questions: tuple[Question, ...]) -> Iterator[tuple[str, int, bool]]:
         """Id, number, and whether without the text: all questions on the text first, then the controls without it."""
