@@ -1,3 +1,4 @@
+# ruff: noqa: E501  tables, one entry a line
 """Records what an engine's real parser makes of many command lines: the oracle of `test_argv.py`.
 
 `python tests/lint/record_oracle.py vllm 0.22.0 FOLDER PYTHON` where FOLDER holds the unpacked wheel and PYTHON is an
@@ -32,7 +33,8 @@ FIXED: dict[str, list[str]] = {
         "m --gpu-memory-utilization=0.9", "--model m --port 8001", "--model=m -tp 2", "--port 8001 m",
         "--served-model-name x m", "m --served-model-name x y", "--served-model-name x", "m extra", "m --port",
         "m --compilation-config {\"cudagraph_mode\":\"FULL\"}", "m -cc.mode 0", "m -cc.cudagraph_mode FULL_DECODE_ONLY",
-        "m --compilation-config {\"nope\":1}", "m --speculative-config.method mtp --speculative-config.num_speculative_tokens 3",
+        "m --compilation-config {\"nope\":1}", "m --speculative-config.method mtp "
+        "--speculative-config.num_speculative_tokens 3",
         "m --kernel_config.enable_flashinfer_autotune false", "m --kv-transfer-config {\"kv_role\":\"bad\"}",
         "m --limit-mm-per-prompt.image 2", "m --port 80a", "m --api-server-count 2 --headless", "m --middleware a --middleware b",
         "m --enable-auto", "m --trust", "m --max-num-seq 4", "m --max-num 4", "m -- x", "m -q awq", "m --quantization fp4",

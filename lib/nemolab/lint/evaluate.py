@@ -1,8 +1,9 @@
 """Precision and recall of lint over a corpus: commands as published, with the defects they have, and broken ones.
 
 A corpus is a folder with `published.yaml` and `broken.yaml`. An entry has `id`, `source`, `text` and, where the text
-does not tell, `context` (engine, engine_version, model, gpu, gpus). A published entry lists its confirmed `defects` by
-code; a broken entry the one finding meant (`code`, `severity` if not error, `flag`), and codes that come with it (`also`).
+does not tell, `context` (engine, engine_version, model, gpu, gpus). A published entry lists its confirmed
+`defects` by code; a broken entry the one finding meant (`code`, `severity` if not error, `flag`), and codes that come
+with it (`also`).
 """
 
 from __future__ import annotations

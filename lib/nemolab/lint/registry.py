@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nemolab.lint.case import Case, Findings
+from nemolab.lint.launch import Script
 
 Check = Callable[[Case], Findings]
+TextCheck = Callable[[Script], Findings]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +44,21 @@ def rule(code: str, title: str, *engines: str) -> Callable[[Check], Check]:
 def applicable(case: Case) -> list[Rule]:
     """Rules for the engine of a case."""
     return [r for r in RULES if not r.engines or case.engine in r.engines or case.launch.engine in r.engines]
+
+
+TEXT_RULES: list[tuple[tuple[str, ...], TextCheck]] = []
+
+
+def text_rule(*triggers: str) -> Callable[[TextCheck], TextCheck]:
+    """Register a check of the whole text, to be run when one of `triggers` occurs in it."""
+
+    def register(check: TextCheck) -> TextCheck:
+        TEXT_RULES.append((triggers, check))
+        return check
+
+    return register
+
+
+def on_text(script: Script) -> list[TextCheck]:
+    """Checks whose trigger occurs in the text."""
+    return [check for triggers, check in TEXT_RULES if any(word in script.text for word in triggers)]

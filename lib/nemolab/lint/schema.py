@@ -195,7 +195,12 @@ class Candidates:
 
     @property
     def exact(self) -> bool:
-        return len(self.names) == 1 and self.wanted is not None
+        return self.wanted is not None and version_key(self.names[0]) == version_key(self.wanted)
+
+    @property
+    def beyond(self) -> bool:
+        """The version lies outside those that a schema is shipped for."""
+        return self.wanted is not None and len(self.names) == 1 and not self.exact
 
     def __iter__(self) -> Iterator[Schema]:
         return (load(self.engine, name) for name in self.names)

@@ -259,6 +259,16 @@ def _open_quote(chars: list[_Char]) -> str:
     return quote
 
 
+def _placeholder(chars: list[_Char], at: int) -> str:
+    """`<model>` as documents write it, which a shell would take for a redirection."""
+    match = re.match(r"<[A-Za-z_][\w./ -]{0,40}>", "".join(item.text for item in chars[at : at + 44]))
+    return match[0] if match else ""
+
+
+def _starts(chars: list[_Char], at: int, operator: str) -> bool:
+    return "".join(item.text for item in chars[at : at + len(operator)]) == operator
+
+
 def _statement(chars: list[_Char], out: Split) -> None:
     """Split a statement into commands at operators, and each into words."""
     words: list[Word] = []
@@ -320,11 +330,9 @@ def _statement(chars: list[_Char], out: Split) -> None:
         elif char == "#" and not started:
             while index < len(chars) and chars[index].text != "\n":
                 index += 1
-        elif char == "<" and not started and not (index < len(chars) and re.match(r"[A-Za-z_]", chars[index].text)):
-            end_word()
-        elif char in "><" and not (
-            char == "<" or (index < len(chars) and re.match(r"[A-Za-z_]", chars[index].text) and "<" in raw)
-        ):
+        elif char == "<" and (placeholder := _placeholder(chars, index - 1)):
+            text, raw, started, index = text + placeholder, raw + placeholder, True, index - 1 + len(placeholder)
+        elif char in "><":
             if text.isdigit():
                 text, raw, started = "", "", False
             end_word()
@@ -332,9 +340,8 @@ def _statement(chars: list[_Char], out: Split) -> None:
                 index += 1
             while index < len(chars) and not chars[index].text.isspace() and chars[index].text not in ";|&":
                 index += 1
-        elif operator := next(
-            (o for o in _OPERATORS if "".join(c.text for c in chars[index - 1 : index - 1 + len(o)]) == o), ""
-        ):
+        elif char in "&|;()":
+            operator = next(o for o in _OPERATORS if char == o[0] and _starts(chars, index - 1, o))
             if operator in "()" and started:
                 text, raw = text + char, raw + char
                 continue

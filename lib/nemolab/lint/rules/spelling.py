@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from dataclasses import replace
 
 from nemolab.core.finding import Finding, Severity
 from nemolab.lint import argv, history
 from nemolab.lint.case import Case, Findings
 from nemolab.lint.registry import rule
+from nemolab.lint.rules.doubt import with_doubt
 from nemolab.lint.rules.values import value_findings
 from nemolab.lint.schema import Schema
 
@@ -34,57 +34,7 @@ def spelling(case: Case) -> Findings:
     found = [*against(case.schema, case, case.reading)]
     if case.schemas.exact:
         return found
-    return _with_doubt(case, found)
-
-
-def _with_doubt(case: Case, found: list[Finding]) -> list[Finding]:
-    """Errors that only some of the possible versions raise are version-dependent."""
-    if not any(f.severity is Severity.ERROR for f in found):
-        return found
-    assert case.schemas is not None
-    accepted: dict[tuple[str | None, str | None], list[str]] = {}
-    names = []
-    for schema in case.schemas:
-        names.append(schema.version)
-        if (
-            case.model
-            and (low := case.model.engines.get(_CATALOGUE_ENGINE[schema.engine]))
-            and _older(schema.version, low)
-        ):
-            continue
-        here = {
-            (f.flag, f.where)
-            for f in against(schema, case, argv.read(schema, case.launch.argv))
-            if f.severity is Severity.ERROR
-        }
-        for finding in found:
-            if finding.severity is Severity.ERROR and (finding.flag, finding.where) not in here:
-                accepted.setdefault((finding.flag, finding.where), []).append(schema.version)
-    out = []
-    for finding in found:
-        fine = accepted.get((finding.flag, finding.where))
-        if finding.severity is Severity.ERROR and fine:
-            which = (
-                f"{case.version} lies between versions that differ" if case.version else "the engine version is unknown"
-            )
-            finding = replace(
-                finding,
-                severity=Severity.UNKNOWN,
-                message=f"depends on the version ({which}; {', '.join(fine)} "
-                f"accept{'s' if len(fine) == 1 else ''} it): {finding.message}",
-                fix=f"say which version: --engine-version; then: {finding.fix}",
-            )
-        out.append(finding)
-    return out
-
-
-_CATALOGUE_ENGINE = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
-
-
-def _older(version: str, than: str) -> bool:
-    from nemolab.lint.schema import version_key
-
-    return version_key(version) < version_key(than)
+    return with_doubt(case, found, against)
 
 
 def against(schema: Schema, case: Case, reading: argv.Reading) -> Iterator[Finding]:

@@ -1,0 +1,204 @@
+# ruff: noqa: E501  tables, one entry a line
+"""Pasted text, compose files, manifests and profiles become the launches that are meant."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.lint.test_corpus import FOLDER
+
+from nemolab.lint import Launch, Severity, lint_text, read_text
+from nemolab.lint.evaluate import entries
+from nemolab.lint.shell import split
+
+
+def one(text: str) -> Launch:
+    launches = read_text(text).launches
+    assert len(launches) == 1, launches
+    return launches[0]
+
+
+def shell_findings(text: str) -> list[str]:
+    return [f.message for f in read_text(text).findings if f.code == "R-SHELL"]
+
+
+@pytest.mark.parametrize(
+    ("text", "engine", "entry", "argv"),
+    [
+        ("vllm serve m --port 1", "vllm", "vllm serve", ["m", "--port", "1"]),
+        ("$ sudo -E nohup vllm serve m > log 2>&1 &", "vllm", "vllm serve", ["m"]),
+        ("CUDA_VISIBLE_DEVICES=0 /opt/venv/bin/vllm serve m", "vllm", "vllm serve", ["m"]),
+        ("python3 -u -m vllm.entrypoints.openai.api_server "
+        "--model m", "vllm", "vllm.entrypoints.openai.api_server", ["--model", "m"]),
+        ("numactl -N 0 python -m sglang.launch_server --model m", "sglang", "sglang.launch_server", ["--model", "m"]),
+        ("sglang serve --model m", "sglang", "sglang serve", ["--model", "m"]),
+        ("mpirun -n 4 trtllm-serve serve m --tp_size 4", "trtllm", "trtllm-serve", ["m", "--tp_size", "4"]),
+        ("docker run --rm -it --gpus all -p 80:80 "
+        "vllm/vllm-openai:v0.22.0 m --port 80", "vllm", "vllm serve", ["m", "--port", "80"]),
+        ("docker run --gpus '\"device=0,1\"' -e A=b lmsysorg/sglang:v0.5.13 bash "
+        "-c 'cd /; python3 -m sglang.launch_server --model m'", "sglang", "sglang.launch_server", ["--model", "m"]),
+        ("podman run --entrypoint vllm vllm/vllm-openai:v0.22.0 serve m", "vllm", "vllm serve", ["m"]),
+        ("docker exec -it box vllm serve m", "vllm", "vllm serve", ["m"]),
+        ("kubectl get pods; vllm serve m | tee log", "vllm", "vllm serve", ["m"]),
+        ("python3 -m dynamo.vllm --model m", "dynamo", "dynamo.vllm", ["--model", "m"]),
+        ("docker run nvcr.io/nim/nvidia/nemotron-3-nano:2.0.9", "nim", "nim", []),
+        ("MODEL=nvidia/x\nvllm serve $MODEL --port "
+        "${PORT:-8000}", "vllm", "vllm serve", ["nvidia/x", "--port", "${PORT:-8000}"]),
+        ("llama-server -m x.gguf", "llamacpp", "llama-server", ["-m", "x.gguf"]),
+        ("```bash\nvllm serve m \\\n  --port 1\n```", "vllm", "vllm serve", ["m", "--port", "1"]),
+        ("if true; then\n  vllm serve m\nfi", "vllm", "vllm serve", ["m"]),
+        ("vllm serve <model> --port 1", "vllm", "vllm serve", ["<model>", "--port", "1"]),
+    ],
+)  # fmt: skip
+def test_the_launch_is_found(text: str, engine: str, entry: str, argv: list[str]) -> None:
+    launch = one(text)
+    assert (launch.engine, launch.entry, launch.argv) == (engine, entry, argv)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["echo vllm serve", "pip install vllm", "# vllm serve m", "vllm --version", "vllm bench serve", "ls", "", "cat <<E\nvllm serve m\nE"],
+)  # fmt: skip
+def test_what_is_no_launch_is_not_taken_for_one(text: str) -> None:
+    assert read_text(text).launches == []
+
+
+def test_variables_versions_and_lines() -> None:
+    launch = one("export A=1 B='x y'\nC=2 docker run -e D=3 -e A vllm/vllm-openai:v0.27.1 \\\n  m \\\n  --port 1")
+    assert launch.env == {"D": ("3", 2), "A": ("1", 1)}
+    assert launch.version == "0.27.1"
+    assert [word.line for word in launch.words] == [3, 4, 4]
+    assert one("pip install 'vllm[flashinfer]==0.22.0'\nvllm serve m").version == "0.22.0"
+    assert one("vllm serve m").version is None
+    assert one("docker run vllm/vllm-openai:nightly m").version is None
+
+
+@pytest.mark.parametrize(
+    ("text", "argv"),
+    [
+        ("vllm serve m \\ \n --port 1", ["m", "--port", "1"]),
+        ("vllm serve m \\\n --port 1 # note \\\n --seed 2", ["m", "--port", "1", "--seed", "2"]),
+        ("vllm serve m \\\n\n --port 1", ["m", "--port", "1"]),
+        ("vllm serve m \\\n# note\n --port 1", ["m", "--port", "1"]),
+        ("vllm serve m\n --port 1", ["m", "--port", "1"]),
+        ("vllm serve m \u2014port 1", ["m", "--port", "1"]),
+        ("vllm serve m \u2013\u2013port 1", ["m", "--port", "1"]),
+        ("vllm serve m --name \u201ca b\u201d", ["m", "--name", "a b"]),
+        ("vllm serve m \\\r\n --port 1\r\n", ["m", "--port", "1"]),
+        ("vllm serve m\u00a0--port 1", ["m", "--port", "1"]),
+        ('vllm serve m -sc {"method": "mtp"}', ["m", "-sc", '{"method": "mtp"}']),
+    ],
+)
+def test_a_defect_of_pasting_is_said_and_mended(text: str, argv: list[str]) -> None:
+    assert len(shell_findings(text)) == 1
+    assert one(text).argv == argv
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "vllm serve m \\\n  --port 1\n\nls\n",
+        "# it\u2019s a note \u2013 fine\nvllm serve m",
+        "echo 'it\u2019s \u2013 fine'; vllm serve m",
+        """vllm serve m --speculative-config '{"method":\n "mtp"}'""",
+        'vllm serve m --served-model-name "a\\"b"',
+        "vllm serve m --port 1 \\\n  && echo ok",
+        "cat > f <<'E'\nit's \u2013 fine\nE\nvllm serve m",
+    ],
+)
+def test_sound_text_has_no_defect(text: str) -> None:
+    assert shell_findings(text) == []
+
+
+def test_a_trailing_backslash_is_a_warning() -> None:
+    found = [f for f in read_text("vllm serve m \\\n  --port 1 \\\n").findings if f.code == "R-SHELL"]
+    assert [f.severity for f in found] == [Severity.WARNING]
+
+
+def test_compose_manifest_and_profile() -> None:
+    compose = one(
+        "services:\n  a:\n    image: vllm/vllm-openai:v0.22.0\n    command: m --port 1\n    environment: [A=b]\n"
+    )
+    assert (compose.argv, compose.env["A"][0], compose.version) == (["m", "--port", "1"], "b", "0.22.0")
+    pod = one("""apiVersion: apps/v1
+kind: Deployment
+spec: {template: {spec: {
+  nodeSelector: {nvidia.com/gpu.product: NVIDIA-H200},
+  containers: [{name: a, image: "lmsysorg/sglang:v0.5.13", command: [python3, -m, sglang.launch_server],
+    args: [--model, m], env: [{name: A, value: b}], resources: {limits: {nvidia.com/gpu: 8}}}]}}}
+""")
+    assert (pod.engine, pod.argv, pod.env["A"][0]) == ("sglang", ["--model", "m"], "b")
+    assert pod.container is not None
+    assert (pod.container.gpus, pod.container.product) == (8, "NVIDIA-H200")
+    profile = one(
+        "engine: vllm\nengine_version: 0.22.0\nmodel: nano-bf16\nargs:\n  max_num_seqs: "
+        "4\n  enable_prefix_caching: false\nenv: {A: 1}\n"
+    )
+    assert profile.argv == ["nano-bf16", "--max-num-seqs", "4", "--no-enable-prefix-caching"]
+    assert (profile.version, profile.env["A"][0]) == ("0.22.0", "1")
+
+
+def test_options_in_a_here_document_belong_to_the_launch_that_names_them() -> None:
+    launch = one("cat > /tmp/o.yaml <<EOF\nmax_batch_size: 8\nEOF\ntrtllm-serve m --config /tmp/o.yaml")
+    assert launch.yaml == {"max_batch_size": 8}
+    assert launch.yaml_lines == {"max_batch_size": 2}
+
+
+def test_broken_yaml_is_a_finding_and_a_template_is_not_checked() -> None:
+    assert [f.severity for f in lint_text("services:\n  a: [\n")] == [Severity.ERROR]
+    assert Severity.ERROR not in {f.severity for f in lint_text("services:\n  a: {{ .Values.x }}\n  b: ]\n")}
+
+
+SEEDS = [entry["text"] for kind in ("published", "broken") for entry in entries(FOLDER, kind)]
+PIECES = [
+    "\\\n",
+    "\\ \n",
+    "'",
+    '"',
+    "\u2019",
+    "\u2013",
+    "#",
+    "\n\n",
+    "<<EOF",
+    "$(",
+    "${",
+    "{",
+    "}",
+    ";",
+    "|",
+    "&&",
+    "\x00",
+    "--",
+    "=",
+    " ",
+]
+
+
+@settings(max_examples=200, deadline=None)
+@given(seed=st.integers(0, 10**9), cuts=st.integers(1, 6))
+def test_mangled_text_never_crashes_lint(seed: int, cuts: int) -> None:
+    """Corpus texts cut, spliced and spiked at random: whatever is pasted, lint answers."""
+    rng = random.Random(seed)
+    text = rng.choice(SEEDS)
+    for _ in range(cuts):
+        at = rng.randint(0, len(text))
+        match rng.randint(0, 3):
+            case 0:
+                text = text[:at]
+            case 1:
+                text = text[:at] + rng.choice(PIECES) + text[at:]
+            case 2:
+                text = text[:at] + rng.choice(SEEDS)[rng.randint(0, 40) :]
+            case _:
+                text = text[:at] + text[at + rng.randint(1, 20) :]
+    lint_text(text)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=200) | st.text(alphabet="vllm serve-\\\n'\"#<>|&;{}$()=: \t", max_size=80))
+def test_any_text_is_read(text: str) -> None:
+    split(text)
+    lint_text(text)
