@@ -48,14 +48,13 @@ class Examination:
 
     Attributes:
         lengths: prompt lengths in tokens.
-        haystacks, haystacks_long: texts a length, up to 8,192 tokens and beyond.
+        texts: haystacks of each of these lengths.
         present, absent: questions a text.
         short: cases of each short ability.
     """
 
     lengths: tuple[int, ...]
-    haystacks: int
-    haystacks_long: int
+    texts: tuple[int, ...]
     present: int
     absent: int
     short: int
@@ -64,8 +63,8 @@ class Examination:
     def all(self, tokens: Callable[[str], int]) -> Iterator[Case]:
         """Every case, in the order in which a prompt cache serves best."""
         yield from cases.short(self.short, seed=self.seed)
-        for length in self.lengths:
-            for haystack in range(self.haystacks if length <= 8192 else self.haystacks_long):
+        for length, texts in zip(self.lengths, self.texts, strict=True):
+            for haystack in range(texts):
                 yield from cases.retrieval(
                     length, haystack, present=self.present, absent=self.absent, seed=self.seed, tokens=tokens
                 )
@@ -73,8 +72,7 @@ class Examination:
     @property
     def count(self) -> int:
         """Number of cases, at most."""
-        texts = sum(self.haystacks if length <= 8192 else self.haystacks_long for length in self.lengths)
-        return 4 * self.short + texts * (self.present + self.absent)
+        return 4 * self.short + sum(self.texts) * (self.present + self.absent)
 
 
 def examine(
