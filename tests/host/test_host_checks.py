@@ -131,6 +131,16 @@ def test_what_is_not_known_is_unknown_and_never_fine(healthy: HostFacts, forget:
     assert lib.verdict(found) == "unknown"
 
 
+def test_the_model_s_size_and_the_utilisation_are_asked_of_the_host(healthy: HostFacts) -> None:
+    need = for_launch("vllm", model="ultra-bf16", gpus=2, gpu_memory_utilization=0.92)
+    assert need.disk["models"] == 1_121_049_257_984
+    assert lib.check(healthy, need) == ()
+    found = lib.check(spoil_gpu(disk("models", free=10**12)(healthy), memory_free=78 * GIB), need)
+    said = {finding.code: finding.message for finding in found}
+    assert said["H-DISK"] == "1,000.0 GB free, 1,121.0 GB needed"
+    assert said["H-GPU-MEMORY"] == "78.0 GiB free, 129.2 GiB wanted (0.92 of the total)"
+
+
 def test_the_same_facts_do_not_matter_to_the_embedded_engine(healthy: HostFacts) -> None:
     bare = replace(healthy, gpus=(), links=(), clock=replace(healthy.clock, synchronised=None))
     found = lib.check(bare, for_launch("llamacpp"))

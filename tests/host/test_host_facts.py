@@ -105,6 +105,7 @@ def test_the_least_cgroup_limit_on_the_way_up_binds(tmp_path: Path) -> None:
         {
             "/proc/self/cgroup": "0::/a/b\n",
             "/sys/fs/cgroup/a/cpu.max": "150000 100000",
+            "/sys/fs/cgroup/cpu.max": "200000 100000",
             "/sys/fs/cgroup/a/b/cpu.max": "max 100000",
             "/sys/fs/cgroup/a/memory.max": str(4 * GIB),
             "/sys/fs/cgroup/a/memory.current": str(GIB),
@@ -134,6 +135,17 @@ def test_the_first_cgroup_version_is_read_too(tmp_path: Path) -> None:
     )
     assert machine.cpu(probe).quota == 2
     assert machine.memory(probe).limit == 2 * GIB
+
+
+def test_no_limit_is_no_limit(tmp_path: Path) -> None:
+    probe = tree(
+        tmp_path,
+        {
+            "/proc/self/cgroup": "4:memory:/\n",
+            "/sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712",
+        },
+    )
+    assert machine.memory(probe).limit is None
 
 
 def test_a_listener_of_ours_is_found_by_name() -> None:

@@ -12,7 +12,7 @@ import pytest
 from nemolab import miniature
 from nemolab.core.errors import UsageError
 from nemolab.models import catalogue, config, families, local
-from nemolab.models.layout import LIGHTNING_NVFP4, ULTRA_NVFP4
+from nemolab.models.layout import FORMATS, LIGHTNING_NVFP4, ULTRA_NVFP4
 from nemolab.models.parameters import TensorClass, active, parameters
 
 MINIATURE = miniature.checkpoint_folder()
@@ -107,10 +107,28 @@ def test_an_unknown_name_suggests_the_nearest() -> None:
     assert "ultra-nvfp4" in str(caught.value)
 
 
-def test_a_local_checkpoint_keeps_its_own_precision(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("algorithm", "precision", "size"),
+    [
+        ("NVFP4", "nvfp4", 9),
+        ("FP8", "fp8", 16),
+        ("MIXED_PRECISION", "nvfp4", 9),
+        ("AWQ", "awq", 32),
+        (None, "bf16", 32),
+    ],
+)
+def test_a_local_checkpoint_keeps_its_own_precision(
+    tmp_path: Path, algorithm: str | None, precision: str, size: int
+) -> None:
     document = json.loads((MINIATURE / "config.json").read_text()) | {"hidden_size": 512}
-    document["quantization_config"] = {"quant_method": "modelopt", "quant_algo": "NVFP4"}
+    if algorithm:
+        document["quantization_config"] = {"quant_method": "modelopt", "quant_algo": algorithm}
     (tmp_path / "config.json").write_text(json.dumps(document))
     model = local(tmp_path)
-    assert (model.family, model.precision) == ("local", "nvfp4")
-    assert model.layout.estimate
+    assert (model.family, model.precision) == ("local", precision)
+    assert FORMATS[model.layout.format_of(TensorClass.ROUTED_EXPERTS)] == size
+
+
+def test_ultra_s_config_is_ultra() -> None:
+    assert catalogue.find("ultra-bf16").architecture == catalogue.find("teacher-stem").architecture
+    assert next(m for m in catalogue.entries().values() if m.architecture == families.ULTRA).family == "ultra"

@@ -245,3 +245,27 @@ def test_the_package_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_auto_follows_the_checkpoint_s_kv_scales() -> None:
+    assert models.request("ultra-nvfp4", "b200").dtypes == ("fp8", "float32", "bfloat16")
+    assert models.request("ultra-bf16", "b200").dtypes == ("bfloat16", "float32", "bfloat16")
+    assert models.request("ultra-bf16", "b200", mamba_ssm_cache_dtype="float16").dtypes[1] == "float16"
+
+
+def test_ranks_cost_nccl_s_buffers() -> None:
+    sizes = [fit("ultra-nvfp4", "b200", tp).overhead.communication >> 20 for tp in (1, 2, 4, 8)]
+    assert sizes == [0, 342, 392, 392]
+
+
+def test_sglang_keeps_three_states_a_request() -> None:
+    found = fit("nano-bf16", "h200", 1, engine="sglang").as_dict()
+    assert found["max_sequences"] == found["mamba_states"] // 3
+
+
+def test_tensorrt_llm_allocates_states_before_the_kv_pool() -> None:
+    small, large = (
+        fit("nano-bf16", "h200", 1, engine="tensorrt-llm", max_running_requests=batch) for batch in (8, 256)
+    )
+    state = small.as_dict()["mamba_state_bytes"]
+    assert small.available_kv - large.available_kv == pytest.approx(248 * state * 0.9, rel=1e-6)

@@ -82,3 +82,8 @@ def test_data_parallel_ranks_share_the_experts_and_repeat_the_rest() -> None:
 def test_expert_shards_align_as_the_kernels_want(arch: models.Architecture, tp: int, wrong: tuple[int, ...]) -> None:
     assert misaligned(arch, Parallel(tp)) == wrong
     assert misaligned(arch, Parallel(tp, enable_expert_parallel=True)) == ()
+
+
+def test_kv_heads_are_replicated_beyond_their_number() -> None:
+    found = rank_weights(families.NANO, BF16, Parallel(4), mtp=False)
+    assert found.by_class[TensorClass.ATTENTION_PROJ] == 6 * 2 * 2688 * 128 * (32 // 4 + 1) * 2

@@ -132,3 +132,10 @@ def test_findings_and_sentence_follow_the_plan() -> None:
     none = models.plan(models.request("ultra-bf16", "h200"))
     assert {finding.code for finding in report.plan_findings(none, 1)} == {"M-MEMORY"}
     assert report.remedy_rows(models.remedies(none.request)) == []
+
+
+def test_a_decode_step_reads_kv_and_reads_and_writes_states() -> None:
+    step = roofline.decode(models.request("nano-bf16", "h200"), batch=4, context=1000)
+    assert step.cache_bytes == 4 * (1000 * 1024 * 6 + 2 * 2_134_016 * 23)
+    one, all_ = roofline.decode(models.request("nano-bf16", "h200"), 1), models.find("nano-bf16")
+    assert one.weight_bytes == pytest.approx(2 * all_.active_parameters, rel=0.01)

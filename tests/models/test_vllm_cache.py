@@ -223,3 +223,48 @@ def test_mode_all_costs_at_least_align_costs_at_least_none(arch: Architecture, t
 @given(st.integers(0, 1 << 40), st.integers(1, 1 << 20))
 def test_ceiling_division(a: int, b: int) -> None:
     assert (cdiv(a, b) - 1) * b < a <= cdiv(a, b) * b
+
+
+@pytest.mark.parametrize(
+    ("arch", "config", "none", "align", "every", "mtp3"),
+    [
+        (families.NANO, CacheConfig(1, kv_bytes=1), 3.06, 3.11, 15.05, None),
+        (families.NANO, CacheConfig(1, kv_bytes=2), 6.06, 6.10, 30.01, None),
+        (families.SUPER, CacheConfig(1, kv_bytes=1), 4.19, 4.35, 24.18, 5.25),
+        (families.SUPER, CacheConfig(4, kv_bytes=1), 2.05, 2.09, 12.04, 2.44),
+        (families.ULTRA, CacheConfig(4, kv_bytes=1, ssm_bytes=2), 3.06, 3.11, 15.05, 3.47),
+        (families.ULTRA, CacheConfig(8, kv_bytes=1), 3.06, 3.11, 15.05, 3.47),
+    ],
+)
+def test_gib_of_one_request_of_a_million_tokens(
+    arch: Architecture, config: CacheConfig, none: float, align: float, every: float, mtp3: float | None
+) -> None:
+    """Computed apart from this code, with the formulas of kaito-project/kaito PR#2052."""
+
+    def size(**changes: object) -> float:
+        return round(hybrid_cache(arch, replace(config, **changes)).request_bytes(1 << 20) / GIB, 2)  # type: ignore[arg-type]
+
+    assert (size(mode="none"), size(mode="align"), size(mode="all")) == (none, align, every)
+    if mtp3:
+        assert size(num_speculative_tokens=3) == mtp3
+
+
+def test_groups_are_padded_to_the_ranks() -> None:
+    """Ultra over 16 ranks: 8 groups become 16, so each rank keeps one group of B and one of C."""
+    cache = hybrid_cache(families.ULTRA, CacheConfig(16))
+    assert cache.conv_state == (16_384 // 16 + 2 * 128) * 3 * 2
+    assert cache.ssm_state == 16 * 64 * 128 * 4
+
+
+@pytest.mark.parametrize("arch", [families.ULTRA, families.SUPER, families.NANO])
+@pytest.mark.parametrize("pp", [1, 2, 3, 4, 5, 7])
+def test_no_stage_holds_more_layers_of_a_group_than_it_has_room_for(arch: Architecture, pp: int) -> None:
+    cache = hybrid_cache(arch, CacheConfig(pipeline_parallel_size=pp))
+    seen, start = 0, 0
+    for count in stages(len(arch.layers), pp):
+        for kind, groups in (("*", cache.attention_groups), ("M", cache.mamba_groups)):
+            every = [index for index, letter in enumerate(arch.layers) if letter == kind]
+            for first in range(groups):
+                seen = max(seen, sum(start <= index < start + count for index in every[first::groups]))
+        start += count
+    assert cache.stage_group_size == seen

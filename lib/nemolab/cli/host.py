@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--engine", default=None, help="Engine that is to run here: llamacpp, vllm, sglang, nim, ...")
+@click.option("--model", default="", help="Checkpoint to download: its size is added to the disk wanted.")
 @click.option("--gpus", type=click.IntRange(min=0), default=0, help="GPUs used together; 0 for the engine's minimum.")
 @click.option("--gpu-memory-gib", type=float, default=0.0, help="Free memory that each GPU needs.")
+@click.option("--gpu-memory-utilization", type=float, default=0.0, help="Share of each GPU that must be free.")
 @click.option("--disk-gb", type=float, default=0.0, help="Free disk for checkpoints.")
 @click.option("--port", type=click.IntRange(0, 65535), multiple=True, help="Port that must be free; may be repeated.")
 @click.option("--from", "recorded", type=click.Path(path_type=Path), help="Read recorded facts instead of this host.")
@@ -27,8 +29,10 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print facts, and findings if an engine is named, as JSON.")
 def host(
     engine: str | None,
+    model: str,
     gpus: int,
     gpu_memory_gib: float,
+    gpu_memory_utilization: float,
     disk_gb: float,
     port: tuple[int, ...],
     recorded: Path | None,
@@ -41,7 +45,7 @@ def host(
     \b
     Examples:
       nemolab host
-      nemolab host --engine vllm --gpus 8 --disk-gb 352 --port 8000
+      nemolab host --engine vllm --gpus 8 --model ultra-nvfp4 --gpu-memory-utilization 0.9 --port 8000
       nemolab host --engine nim --fixes
       nemolab host --json > facts.json
 
@@ -53,7 +57,15 @@ def host(
     found = _read(recorded) if recorded else lib.facts(ports=port)
     findings: tuple[Finding, ...] = ()
     if engine:
-        need = lib.for_launch(engine, gpus=gpus, gpu_memory_gib=gpu_memory_gib, disk_gb=disk_gb, ports=port)
+        need = lib.for_launch(
+            engine,
+            model=model,
+            gpus=gpus,
+            gpu_memory_gib=gpu_memory_gib,
+            gpu_memory_utilization=gpu_memory_utilization,
+            disk_gb=disk_gb,
+            ports=port,
+        )
         findings = lib.check(found, need)
     if as_json:
         document = found.as_dict()

@@ -67,17 +67,26 @@ def memory(host: HostFacts, need: Requirements) -> Iterator[Finding]:
             free = host.memory.available
         else:
             free = gpu.memory_free
-        if need.gpu_memory_free and free is None:
-            yield unknown("H-GPU-MEMORY", "free memory is not known", where=_where(gpu))
-        elif need.gpu_memory_free and free is not None and free < need.gpu_memory_free:
-            yield error(
-                "H-GPU-MEMORY",
-                f"{gib(free)} free, {gib(need.gpu_memory_free)} wanted",
-                "end what holds the memory, or lower --gpu-memory-utilization",
-                "vLLM 0.22.0, request_memory: free memory must reach utilisation x total",
-                _where(gpu),
-            )
+        yield from _enough(gpu, host, need, free)
         yield from _leftover(gpu)
+
+
+def _enough(gpu: Gpu, host: HostFacts, need: Requirements, free: int | None) -> Iterator[Finding]:
+    total = host.memory.total if gpu.unified_memory else gpu.memory_total
+    share = None if total is None else int(need.gpu_memory_utilization * total)
+    if not (need.gpu_memory_free or need.gpu_memory_utilization):
+        return
+    if free is None or share is None:
+        yield unknown("H-GPU-MEMORY", "free memory is not known", where=_where(gpu))
+    elif free < (wanted := max(need.gpu_memory_free, share)):
+        part = f" ({need.gpu_memory_utilization:g} of the total)" if wanted == share else ""
+        yield error(
+            "H-GPU-MEMORY",
+            f"{gib(free)} free, {gib(wanted)} wanted{part}",
+            "end what holds the memory, or lower --gpu-memory-utilization",
+            "vLLM 0.22.0, request_memory: free memory must reach utilisation x total",
+            _where(gpu),
+        )
 
 
 def _leftover(gpu: Gpu) -> Iterator[Finding]:

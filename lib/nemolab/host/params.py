@@ -11,6 +11,7 @@ from nemolab.core.contract import Params, Results, Unit
 from nemolab.core.finding import Finding, Severity
 from nemolab.host.check import verdict
 from nemolab.host.facts import HostFacts
+from nemolab.host.requirements import Requirements, for_launch
 from nemolab.host.storage import DiskSpeed
 
 Engine = Literal["llamacpp", "vllm", "sglang", "tensorrt-llm", "nim", "dynamo"]
@@ -20,11 +21,25 @@ class HostParams(Params):
     """What will be launched on this host."""
 
     engine: Engine = Field("llamacpp", description="engine that is to run here")
+    model: str = Field("", description="checkpoint to download: its size is added to the disk wanted")
     gpus: int = Field(0, ge=0, le=1024, description="GPUs used together; 0 for the engine's own minimum")
     gpu_memory_gib: float = Field(0.0, ge=0, description="free memory that each GPU needs, GiB")
-    disk_gb: float = Field(2.0, ge=0, description="free disk for checkpoints, GB")
+    gpu_memory_utilization: float = Field(0.0, ge=0, le=1, description="share of each GPU that must be free; 0: any")
+    disk_gb: float = Field(2.0, ge=0, description="further free disk for checkpoints, GB")
     port: int = Field(8000, ge=0, le=65535, description="port that the server will listen on; 0 for any free one")
     speed_mib: int = Field(64, ge=0, le=65536, description="size of the disk measurement, MiB; 0 skips it")
+
+    def requirements(self) -> Requirements:
+        """What this launch asks of the host."""
+        return for_launch(
+            self.engine,
+            model=self.model,
+            gpus=self.gpus,
+            gpu_memory_gib=self.gpu_memory_gib,
+            gpu_memory_utilization=self.gpu_memory_utilization,
+            disk_gb=self.disk_gb,
+            ports=(self.port,),
+        )
 
 
 class HostResults(Results):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
+from nemolab import models
 from nemolab.core.errors import UsageError
 
 GIB = 1 << 30
@@ -18,7 +19,8 @@ class Requirements:
     Attributes:
         engine: who asks, for the messages.
         gpus: number of GPUs used together.
-        gpu_memory_free: free memory that each of them needs (utilisation x total for vLLM).
+        gpu_memory_free: free memory that each of them needs.
+        gpu_memory_utilization: share of its total that must be free: what vLLM asks for at start.
         compute_capability: lowest that the engine's kernels support.
         driver: lowest driver version.
         containers: the launch runs in a container, so Docker and NVIDIA's toolkit are needed.
@@ -31,6 +33,7 @@ class Requirements:
     engine: str = EMBEDDED
     gpus: int = 0
     gpu_memory_free: int = 0
+    gpu_memory_utilization: float = 0.0
     compute_capability: str = ""
     driver: str = ""
     containers: bool = False
@@ -112,18 +115,39 @@ def version(text: str | None) -> tuple[int, ...] | None:
 
 
 def for_launch(
-    engine: str, *, gpus: int = 0, gpu_memory_gib: float = 0, disk_gb: float = 0, ports: tuple[int, ...] = ()
+    engine: str,
+    *,
+    model: str = "",
+    gpus: int = 0,
+    gpu_memory_gib: float = 0,
+    gpu_memory_utilization: float = 0,
+    disk_gb: float = 0,
+    ports: tuple[int, ...] = (),
 ) -> Requirements:
     """The requirements of an engine plus what one launch adds.
 
     Args:
+        model: checkpoint to download: its size is added to the disk wanted.
         gpus: 0 for the engine's own minimum.
         gpu_memory_gib: free memory that each GPU needs.
-        disk_gb: free space for checkpoints, in 10**9 bytes as vendors count them.
+        gpu_memory_utilization: share of each GPU's total that must be free; 0 when it does not matter.
+        disk_gb: further free space for checkpoints, in 10**9 bytes as vendors count them.
         ports: that the server listens on.
+
+    Raises:
+        UsageError: no such engine or model.
     """
     base = for_engine(engine)
-    disk = {**base.disk, "models": int(disk_gb * 1e9)} if disk_gb else base.disk
+    size, sources = int(disk_gb * 1e9), dict(base.sources)
+    if model:
+        checkpoint = models.find(model)
+        size += checkpoint.size
+        sources["disk.models"] = f"size of {checkpoint.name}: its parameters by format"
     return base.but(
-        gpus=gpus or base.gpus, gpu_memory_free=int(gpu_memory_gib * GIB), disk=disk, ports=tuple(filter(None, ports))
+        gpus=gpus or base.gpus,
+        gpu_memory_free=int(gpu_memory_gib * GIB),
+        gpu_memory_utilization=gpu_memory_utilization,
+        disk={**base.disk, "models": size} if size else base.disk,
+        ports=tuple(filter(None, ports)),
+        sources=sources,
     )

@@ -59,7 +59,8 @@ def match(text: str) -> Model | None:
 def local(path: Path) -> Model:
     """A model from its config.json alone; formats from `quantization_config` or `hf_quant_config.json` if present.
 
-    A checkpoint of a known shape and precision is that of the catalogue, with its sources; otherwise it is "local".
+    A checkpoint of a known shape and precision is the first such of the catalogue, with its sources (Ultra's sisters
+    cannot be told from it); otherwise it is "local".
     """
     from nemolab.models.quant import read_layout
 
@@ -67,7 +68,7 @@ def local(path: Path) -> Model:
     arch = config.from_config(document, where=str(path))
     precision, layout = read_layout(path if path.is_dir() else path.parent, document)
     for model in entries().values():
-        if model.architecture == arch and model.precision == precision and model.family != "teacher":
+        if model.architecture == arch and model.precision == precision:
             return model
     return Model(
         name=path.name if path.is_dir() else path.stem,

@@ -37,12 +37,12 @@ class Disagreement:
 
 
 # Sources that are cited again and again, with the commit or date they were read at.
-AIC = "ai-dynamo/aiconfigurator 095f58a5, aic-core/src/aiconfigurator_core/model_configs"
-COOK = "NVIDIA-NeMo/Nemotron e27b3713, usage-cookbook"
-REC = "vllm-project/recipes 8959cf64"
-MB = "NVIDIA-NeMo/Megatron-Bridge 067f987d"
+AIC = "ai-dynamo/aiconfigurator 095f58a5 (2026-08-21), aic-core/src/aiconfigurator_core/model_configs"
+COOK = "NVIDIA-NeMo/Nemotron e27b3713 (2026-08-21), usage-cookbook"
+REC = "vllm-project/recipes 8959cf64 (2026-08-21)"
+MB = "NVIDIA-NeMo/Megatron-Bridge 067f987d (2026-08-22)"
 CARD = "copy of the Hugging Face card of Nemotron 3 Ultra BF16, 2026-06"
-REPORT = "Nemotron 3 Ultra technical report, by way of NVIDIA-NeMo/Nemotron e27b3713"
+REPORT = "Nemotron 3 Ultra technical report, by way of NVIDIA-NeMo/Nemotron e27b3713 (2026-08-21)"
 NIM = "NVIDIA NIM for LLMs, Nemotron 3 Ultra, 2.0.6 support matrix"
 SGL = "sgl-project/sglang cookbook page Nemotron3-Ultra 087e17d8"
 TRT = "NVIDIA/TensorRT-LLM deployment guide 30d2c50c"

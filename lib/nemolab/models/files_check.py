@@ -10,6 +10,7 @@ from nemolab.core.finding import Finding, Severity
 from nemolab.models import catalogue, config
 from nemolab.models.files import INDEX, SAFETY_CARDS, Checkpoint
 from nemolab.models.model import Model
+from nemolab.models.quant import precision
 
 GIB = 1 << 30
 _HUB = "huggingface_hub: cache layout and local-dir metadata"
@@ -51,11 +52,8 @@ def recognise(found: Checkpoint, named: str) -> Model | None:
         arch = config.from_config(found.config)
     except UsageError:
         return None
-    algorithm = found.quantisation or ""
-    precision = (
-        "nvfp4" if "FP4" in algorithm or algorithm == "MIXED_PRECISION" else "fp8" if "FP8" in algorithm else "bf16"
-    )
-    same = (m for m in catalogue.entries().values() if m.architecture == arch and m.precision == precision)
+    known = precision(found.quantisation)
+    same = (m for m in catalogue.entries().values() if m.architecture == arch and m.precision == known)
     return next(same, None)
 
 

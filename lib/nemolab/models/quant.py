@@ -16,15 +16,18 @@ def read_layout(folder: Path, config: Mapping[str, Any]) -> tuple[str, Layout | 
     Only the algorithm is read; which class has which format follows the family's recipe, marked as an estimate.
     """
     algorithm = quantisation(folder, config)
+    known = precision(algorithm)
+    layouts = {"bf16": BF16, "fp8": ASSUMED_FP8, "nvfp4": ASSUMED_NVFP4}
+    return known, LIGHTNING_NVFP4 if algorithm == "MIXED_PRECISION" else layouts.get(known)
+
+
+def precision(algorithm: str | None) -> str:
+    """ "bf16", "fp8" or "nvfp4" as modelopt's algorithm says; another method's own name, in lower case."""
     if algorithm is None:
-        return "bf16", BF16
-    if algorithm == "MIXED_PRECISION":
-        return "nvfp4", LIGHTNING_NVFP4
-    if "FP4" in algorithm:
-        return "nvfp4", ASSUMED_NVFP4
-    if "FP8" in algorithm:
-        return "fp8", ASSUMED_FP8
-    return algorithm.lower(), None
+        return "bf16"
+    if "FP4" in algorithm or algorithm == "MIXED_PRECISION":
+        return "nvfp4"
+    return "fp8" if "FP8" in algorithm else algorithm.lower()
 
 
 def quantisation(folder: Path, config: Mapping[str, Any]) -> str | None:
