@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -306,10 +308,20 @@ def test_what_nvml_says_becomes_facts() -> None:
     assert (second.unified_memory, second.memory_total, second.nvlinks) == (True, None, None)
     assert reply.links
     assert (reply.links[0].path, reply.links[0].peer_access) == ("SYS", False)
+    assert nvml.from_json(json.loads(json.dumps(asdict(reply)))) == reply
     document = json.loads(json.dumps(replace(HostFacts(), gpus=reply.gpus, links=reply.links).as_dict()))
     assert HostFacts.from_dict(document).gpus == reply.gpus
     codes = {f.code for f in lib.check(HostFacts.from_dict(document), lib.for_launch("vllm", gpus=2))}
     assert {"H-PCIE-WIDTH", "H-NVLINK", "H-THERMAL", "H-LEFTOVER", "H-UNIFIED", "H-GPU-MIXED"} <= codes
+
+
+def test_the_collector_runs_on_a_bare_python(tmp_path: Path) -> None:
+    """No site packages: what is copied to a machine is the library's folder alone."""
+    library = Path(lib.__file__).parents[2]
+    argv = [sys.executable, "-S", "-c", "import runpy; runpy.run_module('nemolab.host', run_name='__main__')"]
+    environment = {**os.environ, "PYTHONPATH": str(library)}
+    done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert HostFacts.from_dict(json.loads(done.stdout)).cpu.usable
 
 
 def test_this_machine_s_nvml_answers_or_says_why() -> None:

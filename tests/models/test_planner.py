@@ -113,6 +113,7 @@ def test_sglang_gives_states_47_percent_and_slots_4_mib() -> None:
         ({"max_model_len": MILLION}, "long-context switch"),
         ({"mamba_cache_mode": "align"}, "block 8304 is above max_num_batched_tokens 8192"),
         ({"mamba_cache_mode": "all"}, "mode all keeps"),
+        ({"max_running_requests": 4096}, "max_num_seqs 4096 is above the"),
         ({"num_speculative_tokens": 3, "speculation": "draft"}, "drafter's weights"),
     ],
 )

@@ -61,10 +61,24 @@ def _without_binding(probe: Probe, reply: Reply) -> Reply:
 
 
 def from_json(document: dict[str, Any]) -> Reply:
-    """A reply from the JSON that this module prints."""
-    from pydantic import TypeAdapter
+    """A reply from the JSON that this module prints. Without pydantic, so that the collector runs anywhere."""
+    gpus, links = document["gpus"], document["links"]
+    return Reply(
+        gpus=None if gpus is None else tuple(map(_gpu_from_json, gpus)),
+        links=None if links is None else tuple(Link(**link) for link in links),
+        driver=document["driver"],
+        cuda=document["cuda"],
+        error=document["error"],
+    )
 
-    return TypeAdapter(Reply).validate_python(document)
+
+def _gpu_from_json(document: dict[str, Any]) -> Gpu:
+    reasons, processes = document["clock_event_reasons"], document["processes"]
+    lists = {
+        "clock_event_reasons": None if reasons is None else tuple(reasons),
+        "processes": None if processes is None else tuple(GpuProcess(**one) for one in processes),
+    }
+    return Gpu(**{**document, **lists})
 
 
 def collect(nv: Any) -> Reply:

@@ -165,9 +165,17 @@ def _vllm(asked: Request, budget: int, weights: RankWeights, other: Overhead, av
         max_context=pool.max_context,
         sequences=pool.sequences,
         fit=_fit(asked, budget, available, needed, pool.blocks >= cache.blocks(length)),
-        warnings=warnings_of(asked, cache),
+        warnings=(*warnings_of(asked, cache), *_too_many(asked, pool)),
         values=explained(asked, values, (*_estimates(asked), *derived)),
     )
+
+
+def _too_many(asked: Request, pool: Pool) -> tuple[str, ...]:
+    """vLLM refuses more sequences than there are Mamba blocks for."""
+    wanted = asked.max_running_requests
+    if wanted is None or wanted <= pool.sequences:
+        return ()
+    return (f"max_num_seqs {wanted} is above the {pool.sequences} sequences that the pool holds: vLLM stops at start",)
 
 
 def _simple(asked: Request, budget: int, weights: RankWeights, other: Overhead, available: int) -> Plan:
