@@ -22,6 +22,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "schemas": ("schemas", "schemas", "List, make and compare the engines' command lines."),
     "lint-notebooks": ("notebooks", "lint_notebooks", "Check the notebooks against the house rules."),
     "install": ("install", "install", "Install an engine from its lock, or as a container image."),
+    "profiles": ("render", "profiles", "List launch profiles, or show one with its reasons."),
+    "render": ("render", "render", "Write the files with which a profile is started."),
     "serve": ("serve", "serve", "Serve a model with the embedded engine until Ctrl-C."),
     "servers": ("serve", "servers", "List the servers that run on this machine, or stop them."),
     "models": ("models", "models", "List the checkpoints of the family, or show one with its sources."),

@@ -30,15 +30,10 @@ class Expr(str):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One machine of a start over several: what its rank and the address of rank 0 are called there.
-
-    Attributes:
-        leader: rank 0, which answers requests; None when one text serves all ranks.
-    """
+    """One machine of a start over several: what its rank and the address of rank 0 are called there."""
 
     rank: str
     address: str
-    leader: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +69,7 @@ class Command:
         health, ready, metrics: paths of the HTTP API.
         user: user id that the image runs as without root; None when it needs root or nothing is known.
         frontend: a second process that takes the requests (Dynamo).
+        follower: words that every rank but the first has besides.
     """
 
     argv: tuple[str, ...]
@@ -87,6 +83,7 @@ class Command:
     metrics: str = "/metrics"
     user: int | None = None
     frontend: tuple[str, ...] = ()
+    follower: tuple[str, ...] = ()
 
     @property
     def image_argv(self) -> tuple[str, ...]:

@@ -27,11 +27,11 @@ def command(profile: Profile, place: Place) -> Command:
     elif node := place.node:
         spread = ["--nnodes", str(profile.hardware.nodes), "--node-rank", node.rank]
         spread += ["--master-addr", node.address, "--master-port", str(MASTER_PORT)]
-        spread += ["--headless"] if node.leader is False else []
     listen = ["--host", place.host, "--port", str(profile.port)]
     return Command(
         argv=("vllm", "serve", model_word(profile, place), *words, *spread, *listen),
         entry=2,
+        follower=("--headless",) if place.node else (),
         served=served_name(profile),
         user=_USER if version(profile.engine_version) >= _USER_SINCE else None,
     )
