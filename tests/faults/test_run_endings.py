@@ -38,17 +38,15 @@ CASES: dict[str, tuple[list[str], str | None, dict[str, Any]]] = {
         {},
     ),
     "leaves": (["import sys\nsys.exit(0)", AFTER], None, {}),
-    "expects": ([], None, {"expect": {"total": "> 5"}}),
     "silent": ([], "print('published nothing')", {}),
     "finds": (
         ["from nemolab.core.finding import Finding, Severity"],
         "full = Finding('H-1', Severity.ERROR, 'The disk is full.', 'Free it.')\n"
         "results.publish(TinyResults(total=1), findings=[full])",
-        {},
+        {"expect": {"total": "> 5"}},
     ),
-    "shows_key": (["print('nv' + 'api-' + 'x' * 40)"], None, {}),
-    "shows_env": (
-        ["import os", "print('it is', os.environ[p.api_key_env])"],
+    "leaks": (
+        ["import os", "print('nv' + 'api-' + 'x' * 40)", "print('it is', os.environ[p.api_key_env])"],
         None,
         {"with": {"api_key_env": "MY_SERVICE"}},
     ),
@@ -79,11 +77,9 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[TinyLab, Done, RunRec
         ("worker_killed", Status.KILLED, "the worker was killed by SIGKILL"),
         ("raises", Status.ERROR, "cell 5: NemolabError: no room"),
         ("leaves", Status.ERROR, "cell 4: SystemExit: 0"),
-        ("expects", Status.FAILED, "total is 1, expected > 5"),
         ("silent", Status.ERROR, "it published no results"),
-        ("finds", Status.FAILED, "H-1: The disk is full."),
-        ("shows_key", Status.FAILED, "N-900: The executed notebook showed a secret (NVIDIA API key)"),
-        ("shows_env", Status.FAILED, "N-900: The executed notebook showed a secret (value of MY_SERVICE)"),
+        ("finds", Status.FAILED, "total is 1, expected > 5; H-1: The disk is full."),
+        ("leaks", Status.FAILED, "N-900: The executed notebook showed a secret (NVIDIA API key)"),
         ("after", Status.NOT_RUN, "raises did not pass (error)"),
     ],
 )
@@ -136,7 +132,8 @@ def test_failure_is_recorded_with_its_fix(ran: tuple[TinyLab, Done, RunRecord]) 
 
 
 def test_no_file_keeps_a_secret(ran: tuple[TinyLab, Done, RunRecord]) -> None:
-    lab, done, _ = ran
+    lab, done, run = ran
+    assert "N-900: The executed notebook showed a secret (value of MY_SERVICE)" in by_id(run, "leaks").reason
     files = [path for path in lab.folders()[-1].rglob("*") if path.is_file()]
     assert any(path.suffix == ".html" for path in files)
     for secret in (SECRET, KEY):

@@ -86,11 +86,16 @@ def test_life_of_a_run(lab: TinyLab) -> None:
     replayed = record.read(lab.root / "reports" / "book" / f"{run.run_id}-replay")
     assert (replayed.replay_of, replayed.status) == (run.run_id, Status.PASSED)
 
+    path = lab.folders()[0] / "02_after.ipynb"
+    whole_text = path.read_text()
+    path.write_text(whole_text.replace(" differ from ", " equal "))
+    assert path.read_text() != whole_text
     path = lab.folders()[0] / "01_measure.results.json"
     path.write_text(path.read_text().replace('"value": 0.', '"value": 1.'))
     tampered = lab.nemolab("run", "--replay", run.run_id)
     assert tampered.code == 3
     assert "the replay does not reproduce the results" in tampered.out
+    assert "after: the replay does not reproduce what cell 4 (c2) shows" in tampered.out
 
     listed = lab.nemolab("list").out
     assert "A tiny book (1 min)" in listed
@@ -100,10 +105,22 @@ def test_life_of_a_run(lab: TinyLab) -> None:
     assert "replay" not in runs
 
 
+# jupyter_client's default path of IPC sockets is relative: kernels side by side answer each other, or hang.
+PRIVATE = """
+import json, os
+from ipykernel.connect import get_connection_file
+info = json.loads(open(get_connection_file()).read())
+folder = os.path.dirname(info["ip"])
+print(info["transport"], os.path.isabs(folder), oct(os.stat(folder).st_mode & 0o777))
+"""
+
+
 def test_independent_steps_run_side_by_side_and_exclusive_ones_alone(lab: TinyLab) -> None:
-    lab.write("tiny", notebook("import time\ntime.sleep(1.5)"))
+    lab.write("tiny", notebook(PRIVATE, "import time\ntime.sleep(1.5)"))
     lab.book([step("a", needs=[]), step("b", needs=[]), step("alone", needs=[], exclusive=True)])
     assert lab.nemolab("run", "book", "--jobs", "3").code == 0
+    for path in lab.folders()[0].glob("*.ipynb"):
+        assert "ipc True 0o700" in path.read_text()
     spans = {
         s.id: (s.started.timestamp(), s.started.timestamp() + (s.seconds or 0)) for s in lab.last().steps if s.started
     }

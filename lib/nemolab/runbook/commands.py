@@ -141,9 +141,9 @@ def _execute(
     kept = runner.Kept(kept_folder, decisions) if earlier and kept_folder else None
     try:
         done = runner.Runner(made, folder, record, kept, console.best(), jobs or runner.jobs_by_default()).run()
-    except NemolabError:
+    except BaseException:
         if not resumed and not (folder / FILE).exists():
-            shutil.rmtree(folder, ignore_errors=True)  # not even its record could be written
+            shutil.rmtree(folder, ignore_errors=True)  # it ended before its record could be written
         raise
     report.write(folder)
     _say_end(done, folder)
@@ -170,7 +170,11 @@ def _say_kept(record: RunRecord, folder: Path) -> None:
     print(f"{record.title}: {record.status.value} (run of {record.started:%Y-%m-%d %H:%M} UTC; nothing has changed)")
     for reason in record.reasons:
         print(f"  {reason}")
-    print("  again: nemolab run --fresh")
+    print(f"  again: nemolab run {record.runbook} --fresh")
+    if not (folder / "index.html").exists():
+        from nemolab.runbook import report
+
+        report.write(folder)
     print(f"report: {_shown(folder / 'index.html')}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from datetime import datetime
@@ -61,8 +62,10 @@ class _Replay:
 
     def run(self, todo: list[StepRecord]) -> RunRecord:
         for path in self._folder.iterdir():
-            if path.name != store.LOCK:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != store.LOCK:
+                path.unlink()
         for step in self._steps.values():
             runner.copy_step(self._source, self._folder, step.name, step.name)
         self._record.write(self._folder)
@@ -115,9 +118,11 @@ class _Replay:
         status, reason, _, _, failure = verdict.judge(outcome, left, {})
         if status in (Status.PASSED, Status.FAILED):  # reproduced: what the measurement was worth still holds
             status, reason = step.status, step.reason
+            if other := _first_difference(self._source / f"{step.name}.ipynb", self._folder / f"{step.name}.ipynb"):
+                status, reason = Status.FAILED, f"the replay does not reproduce {other}"
         update = {"status": status, "reason": reason, "failure": failure, "notebook_sha256": left.notebook_sha256}
         self._steps[step.id] = step.model_copy(update=update)
-        self._console.ended(self._steps[step.id])
+        self._console.ended(self._steps[step.id].model_copy(update={"seconds": None}))
 
     def _end(self) -> RunRecord:
         steps = tuple(self._steps[step.id] for step in self._record.steps)
@@ -135,3 +140,14 @@ class _Replay:
         done = self._record.model_copy(update=update)
         done.write(self._folder)
         return done
+
+
+def _first_difference(measured: Path, replayed: Path) -> str:
+    """What the replayed notebook shows otherwise, "" if the two are equal. Both are normalised."""
+    old, new = (json.loads(path.read_bytes())["cells"] for path in (measured, replayed))
+    if [cell["source"] for cell in old] != [cell["source"] for cell in new]:
+        return "the cells"
+    for number, (before, after) in enumerate(zip(old, new, strict=True), 1):
+        if before != after:
+            return f"what cell {number} ({after['id']}) shows"
+    return ""

@@ -116,7 +116,9 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            if os.stat(folder / LOCK).st_ino != os.fstat(handle).st_ino:  # its owner just ended, another one came
+                raise BlockingIOError
+        except (BlockingIOError, FileNotFoundError):
             owner = os.read(handle, 32).decode() or "another process"
             fix = "wait for it, or start a run of its own without --resume"
             raise UsageError(f"this run is being run by pid {owner}", where=str(folder), fix=fix) from None
