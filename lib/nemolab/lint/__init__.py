@@ -11,6 +11,12 @@ from nemolab.lint.launch import Launch, Script
 
 __all__ = ["Context", "Finding", "Launch", "Script", "Severity", "lint_script", "lint_text", "read_text"]
 
+_NOTHING = Finding(
+    "R-NONE",
+    Severity.UNKNOWN,
+    "no server start was found in the text: nothing is checked",
+    "paste a command such as vllm serve MODEL ..., a compose file, a manifest or a profile",
+)
 _ORDER = {Severity.ERROR: 0, Severity.DISAGREE: 1, Severity.WARNING: 2, Severity.UNKNOWN: 3, Severity.INFO: 4}
 
 
@@ -46,6 +52,8 @@ def lint_script(script: Script, context: Context = Context()) -> list[Finding]: 
         case = build(launch, context, script)
         for rule in applicable(case):
             findings.extend(rule.check(case))
+    if not script.launches and not findings:
+        findings.append(_NOTHING)
     unique = dict.fromkeys(findings)
     return sorted(unique, key=lambda f: (_ORDER[f.severity], _line(f)))
 

@@ -71,20 +71,20 @@ def terminal(findings: Sequence[Finding], *, name: str = "-", colour: bool = Fal
     return "\n".join(lines)
 
 
+# Severity -> one, many.
+_COUNTED = {
+    Severity.ERROR: ("error", "errors"),
+    Severity.WARNING: ("warning", "warnings"),
+    Severity.DISAGREE: ("with disagreeing sources", "with disagreeing sources"),
+    Severity.UNKNOWN: ("not checked", "not checked"),
+    Severity.INFO: ("note", "notes"),
+}
+
+
 def summary(findings: Sequence[Finding], name: str) -> str:
     """Totals by severity in one line."""
-    counts = {severity: sum(f.severity is severity for f in findings) for severity in Severity}
-    parts = [
-        f"{counts[s]} {word}"
-        for s, word in (
-            (Severity.ERROR, "errors"),
-            (Severity.WARNING, "warnings"),
-            (Severity.DISAGREE, "with disagreeing sources"),
-            (Severity.UNKNOWN, "not checked"),
-            (Severity.INFO, "notes"),
-        )
-        if counts[s]
-    ]
+    counts = [(sum(f.severity is severity for f in findings), words) for severity, words in _COUNTED.items()]
+    parts = [f"{count} {words[count != 1]}" for count, words in counts if count]
     return f"{name}: {', '.join(parts) if parts else 'nothing found'}"
 
 

@@ -107,7 +107,7 @@ class Schema:
     def source(self) -> str:
         """Where the schema comes from, as written in a finding."""
         p = self.provenance
-        return f"{self.label} command line, {p['method']} ({p['package']}, {p['date']})"
+        return f"command line of {p['package']}, {p['method']}"
 
 
 LABELS = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM", "nim": "NIM", "dynamo": "Dynamo"}
@@ -195,7 +195,10 @@ class Candidates:
 
     @property
     def exact(self) -> bool:
-        return self.wanted is not None and version_key(self.names[0]) == version_key(self.wanted)
+        if self.wanted is None or len(self.names) > 1:
+            return False
+        parts = 4 if self.engine == "trtllm" else 5  # a transcribed table stands for a line of release candidates
+        return version_key(self.names[0])[:parts] == version_key(self.wanted)[:parts]
 
     @property
     def beyond(self) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nemolab.core.errors import NemolabError
 from nemolab.core.finding import Severity
-from nemolab.lint.case import Case, Findings
+from nemolab.lint.case import Case, Findings, label
 from nemolab.lint.registry import rule
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def memory(case: Case) -> Findings:
         yield case.find(
             "R-MEM",
             severity,
-            what + (f". Sources differ: {disputed}" if disputed else ""),
+            f"{what}; {label(case)} would not start" + (f". Sources differ: {disputed}" if disputed else ""),
             _what_fits(case),
             source,
             *_TP,

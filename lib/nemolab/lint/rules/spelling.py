@@ -63,6 +63,8 @@ def _problem(schema: Schema, case: Case, reading: argv.Reading, problem: argv.Pr
         return Finding(code, severity, message, fix, source, problem.word, where)
 
     match problem.kind:
+        case "unknown" if case.launch.engine == "dynamo" and problem.word.startswith("--dyn-"):
+            return  # Dynamo's own; R-PARSER looks at the parsers among them
         case "unknown":
             yield _unknown(schema, case, problem, where)
         case "ambiguous":
@@ -143,7 +145,7 @@ def _unknown(schema: Schema, case: Case, problem: argv.Problem, where: str | Non
         return Finding(
             code,
             Severity.ERROR,
-            f"{word} is unknown to {schema.label}: {past.what}",
+            f"{word} is unknown to {schema.label} ({past.what})",
             past.fix,
             f"{schema.source}; {past.source}",
             word,
@@ -237,7 +239,7 @@ def _option(schema: Schema, case: Case, option: argv.Option) -> Iterator[Finding
             option.spelled,
             where,
         )
-    elif option.flag.deprecated is not None:
+    elif option.flag.deprecated is not None and option.spelled not in _MISLEADING:
         said = option.flag.deprecated
         yield Finding(
             "R-DEPRECATED",
