@@ -143,6 +143,14 @@ def test_the_tokenizer_s_own_limit_is_an_error_at_1m(folder: Path) -> None:
     assert "C-LENGTH" not in codes(found, Wanted(None, 262_144))
 
 
+def test_stop_ids_that_differ_are_pointed_out(folder: Path) -> None:
+    own = json.loads((folder / "config.json").read_text())["eos_token_id"]
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [own, own + 1]}))
+    assert "C-STOP" not in codes(look(str(folder)), Wanted(None))
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": own + 1}))
+    assert "C-STOP" in codes(look(str(folder)), Wanted(None), Severity.WARNING)
+
+
 def test_the_new_dialect_is_pointed_out(folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     words = {"M": "mamba", "*": "attention", "E": "moe"}

@@ -22,7 +22,7 @@ from nemolab.models.evidence import (
     Source,
 )
 from nemolab.models.families import LIGHTNING, NANO, NATIVE, SUPER, ULTRA
-from nemolab.models.layout import ASSUMED_FP8, ASSUMED_NVFP4, LIGHTNING_NVFP4, ULTRA_NVFP4
+from nemolab.models.layout import ASSUMED_FP8, ASSUMED_NVFP4, BF16, LIGHTNING_NVFP4, ULTRA_NVFP4
 from nemolab.models.model import Model
 
 # Found as a folder, because importing nemolab.miniature would load numpy and gguf.
@@ -228,6 +228,18 @@ ALL: tuple[Model, ...] = (
         notes=("base model: no chat, no reasoning parser",),
         reasoning_plugin="",
         sources=(_CONFIG, Source("repository name", COOK, Evidence.CODE)),
+    ),
+    replace(
+        _ULTRA,
+        name="ultra-genrm",
+        repo="nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-GenRM",
+        layout=replace(BF16, estimate=True),
+        published_parameters=None,
+        reasoning_plugin="",
+        engines={},
+        notes=("judges answers in text; its precision was not seen, BF16 is assumed",),
+        sources=(Source("repository name and use", "NVIDIA NeMo RL and NeMo Gym documentation", Evidence.DOCUMENT),),
+        disagreements=(_GATED,),
     ),
     *(
         _teacher(subject)

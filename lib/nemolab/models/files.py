@@ -50,6 +50,7 @@ class Checkpoint:
         missing_tensors: that the index names and no complete shard holds.
         revision: commit that the folder was downloaded at, 40 hex digits; "" when nothing says so.
         expected_hashes: file -> SHA-256 as the download recorded it.
+        stop_ids: file -> its `eos_token_id`; generation_config.json decides.
         tokenizer_limit: `model_max_length` of the tokenizer.
     """
 
@@ -64,6 +65,7 @@ class Checkpoint:
     incomplete_downloads: int
     expected_hashes: dict[str, str]
     chat_template: bool
+    stop_ids: dict[str, tuple[int, ...]]
     tokenizer_limit: int | None
     tokenizer_error: str
     quantisation: str | None
@@ -122,6 +124,7 @@ def look(folder: str) -> Checkpoint:
         incomplete_downloads=_incomplete(path),
         expected_hashes=_hashes(path),
         chat_template="chat_template.jinja" in files or bool(tokenizer.get("chat_template")),
+        stop_ids=_stop_ids(config, _json(path / "generation_config.json")),
         tokenizer_limit=int(limit) if isinstance(limit, int | float) and 0 < limit < 1e12 else None,
         tokenizer_error=_tokenizer_error(path),
         quantisation=_quantisation(path, config),
@@ -223,6 +226,16 @@ def _hashes(path: Path) -> dict[str, str]:
         if len(lines) > 1 and re.fullmatch(r"[0-9a-f]{64}", lines[1]):
             found[note.name.removesuffix(".metadata")] = lines[1]
     return dict(sorted(found.items()))
+
+
+def _stop_ids(config: dict[str, Any] | None, generation: dict[str, Any] | None) -> dict[str, tuple[int, ...]]:
+    found = {}
+    for name, document in (("config.json", config), ("generation_config.json", generation)):
+        ids = (document or {}).get("eos_token_id")
+        listed = ids if isinstance(ids, list) else [ids]
+        if kept := tuple(one for one in listed if isinstance(one, int)):
+            found[name] = kept
+    return found
 
 
 def _tokenizer_error(path: Path) -> str:

@@ -151,6 +151,15 @@ def _tokenizer(found: Checkpoint, wanted: Wanted) -> Iterator[Finding]:
             "download it",
             _WORKER,
         )
+    stops = found.stop_ids
+    if len(stops) == 2 and not set(stops["config.json"]) <= set(stops["generation_config.json"]):
+        yield _warning(
+            "C-STOP",
+            f"eos_token_id is {list(stops['config.json'])} in config.json and {list(stops['generation_config.json'])} "
+            "in generation_config.json, which decides: answers may not stop",
+            "compare both with the checkpoint's repository",
+            "",
+        )
     limit, asked = found.tokenizer_limit, wanted.max_model_len
     if limit and asked and limit < asked:
         yield _error(
