@@ -81,5 +81,5 @@ def test_transport_faults_make_no_cliff() -> None:
 def test_the_finding_names_it() -> None:
     broken = rows(LENGTHS, dict(zip(LENGTHS, [1, 1, 1, 1, 0, 0], strict=True)))
     found = conclude.findings(broken, by_length(broken), 0.8)
-    (named,) = [f for f in found if f.code == "C-007"]
+    (named,) = [f for f in found if f.code == "X-CLIFF"]
     assert "between 131,072 and 262,144 tokens of prompt" in named.message

@@ -100,7 +100,7 @@ def test_a_state_that_is_corrupt_is_named_as_a_cliff_once_there_are_lengths_on_b
         ("niah_multikey_1",), (400, 600, 800, 950, 1050, 1300, 1600), haystacks=1, questions=6, controls=False
     )
     result = ask(Oracle(corrupts_beyond=1000), suite)
-    (named,) = [f for f in conclude.findings(result.rows, by_length(result.rows), 0.6) if f.code == "C-007"]
+    (named,) = [f for f in conclude.findings(result.rows, by_length(result.rows), 0.6) if f.code == "X-CLIFF"]
     assert "between 950 and 1,050 tokens of prompt" in named.message
 
 
@@ -224,5 +224,5 @@ def test_the_look_of_a_suite_without_one_right_answer() -> None:
     assert look.map_text(cells).startswith("Weakest")
     assert len(look.length_table(lengths)) == 2
     assert len(look.accuracy_figure(lengths, 0.8).data) == 3
-    assert look.outcome_table(result.rows)["class"].tolist() == ["correct", "format"]
+    assert [row["class"] for row in look.outcome_table(result.rows)] == ["correct", "format"]
     ContextResults(**conclude.results(result.rows, lengths, 0.8))

@@ -16,8 +16,6 @@ from nemolab.core.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pandas as pd
-
     from nemolab.longctx.rows import Row
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -128,8 +126,8 @@ def _report(rows: Sequence[Row], wanted: float, as_json: bool, notes: Sequence[s
         }  # fmt: skip
         click.echo(json.dumps(document, indent=1))
         return ExitCode.PASSED if good else ExitCode.FAILED
-    click.echo(table(_rows(look.length_table(lengths))))
-    click.echo("\n" + table(_rows(look.outcome_table(rows))))
+    click.echo(table(look.length_table(lengths)))
+    click.echo("\n" + table(look.outcome_table(rows)))
     click.echo("\n" + findings(found))
     click.echo(f"\n{'PASSED' if good else 'FAILED'}: {conclude.verdict(lengths, wanted)}")
     return ExitCode.PASSED if good else ExitCode.FAILED
@@ -138,7 +136,3 @@ def _report(rows: Sequence[Row], wanted: float, as_json: bool, notes: Sequence[s
 def _show(done: int, total: int, what: str) -> None:
     if sys.stderr.isatty():
         click.echo(f"\r\x1b[K{done}/{total}  {what}", err=True, nl=False)
-
-
-def _rows(frame: pd.DataFrame) -> list[dict[str, object]]:
-    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]

@@ -12,8 +12,9 @@ from nemolab.load.rows import LadderResult
 from nemolab.load.summary import Knee, Rate, Summary
 
 if TYPE_CHECKING:
-    import pandas as pd
     import plotly.graph_objects as go
+
+Table = list[dict[str, Any]]  # one dict a row
 
 
 def axis(ladder: LadderResult) -> str:
@@ -22,44 +23,40 @@ def axis(ladder: LadderResult) -> str:
     return "requests in flight" if closed else "requests a second"
 
 
-def plan_table(plan: Plan, slo: Slo) -> pd.DataFrame:
+def plan_table(plan: Plan, slo: Slo) -> Table:
     """What will be sent, before it is sent: one row a stage."""
-    import pandas as pd
-
-    return pd.DataFrame(
+    return [
         {
-            "stage": [str(stage) for stage in plan.stages],
-            "requests": [stage.requests for stage in plan.stages],
-            "prompt tokens": [stage.requests * plan.prompt_tokens for stage in plan.stages],
-            "output tokens": [stage.requests * plan.output_tokens for stage in plan.stages],
-            "limits": [str(slo)] * len(plan.stages),
+            "stage": str(stage),
+            "requests": stage.requests,
+            "prompt tokens": stage.requests * plan.prompt_tokens,
+            "output tokens": stage.requests * plan.output_tokens,
+            "limits": str(slo),
         }
-    )
+        for stage in plan.stages
+    ]
 
 
-def throughput_table(summaries: Sequence[Summary]) -> pd.DataFrame:
+def throughput_table(summaries: Sequence[Summary]) -> Table:
     """Load, rates with intervals, errors and goodput: one row a stage."""
-    import pandas as pd
-
-    return pd.DataFrame(
+    return [
         {
-            "load": [f"{s.level:g}" for s in summaries],
-            "n": [s.n for s in summaries],
-            "failed": [s.n - s.ok for s in summaries],
-            "in flight (mean)": [f"{s.in_flight:.1f}" for s in summaries],
-            "requests/s": [_rate(s.requests_s, 2) for s in summaries],
-            "output tokens/s": [_rate(s.output_s) for s in summaries],
-            "within limits": [str(s.good) for s in summaries],
-            "good requests/s": [f"{s.goodput_s:.2f}" for s in summaries],
+            "load": f"{s.level:g}",
+            "n": s.n,
+            "failed": s.n - s.ok,
+            "in flight (mean)": round(s.in_flight, 1),
+            "requests/s": _rate(s.requests_s, 2),
+            "output tokens/s": _rate(s.output_s),
+            "within limits": str(s.good),
+            "good requests/s": round(s.goodput_s, 2),
         }
-    )
+        for s in summaries
+    ]
 
 
-def latency_table(summaries: Sequence[Summary]) -> pd.DataFrame:
+def latency_table(summaries: Sequence[Summary]) -> Table:
     """Quantiles of TTFT, TPOT and end-to-end time in ms with intervals: one row a stage and quantile."""
-    import pandas as pd
-
-    rows = [
+    return [
         {
             "load": f"{s.level:g}",
             "quantile": f"p{100 * s.ttft[i].q:g}",
@@ -71,7 +68,6 @@ def latency_table(summaries: Sequence[Summary]) -> pd.DataFrame:
         for s in summaries
         for i in range(len(s.ttft))
     ]
-    return pd.DataFrame(rows)
 
 
 def throughput_figure(ladder: LadderResult, summaries: Sequence[Summary]) -> go.Figure:
@@ -142,26 +138,28 @@ def verdict(summaries: Sequence[Summary], found: Knee, slo: Slo, share: float) -
 
 def findings(ladder: LadderResult, summaries: Sequence[Summary]) -> list[Finding]:
     """What a reader must know before using the figures."""
-    out = [Finding("L-001", Severity.WARNING, note, fix="see the rows' errors") for note in ladder.notes]
+    out = [Finding("L-NOTE", Severity.WARNING, note, fix="see the rows' errors") for note in ladder.notes]
     for s in summaries:
         where = f"load {s.level:g}"
         if s.errors:
             kinds = ", ".join(f"{kind} x {count}" for kind, count in s.errors)
             text = f"{s.n - s.ok} of {s.n} requests failed: {kinds}."
-            out.append(Finding("L-002", Severity.ERROR, text, "read the server's log of that time", where=where))
+            out.append(Finding("L-ERRORS", Severity.ERROR, text, "read the server's log of that time", where=where))
         if s.limited:
             fix = "run the client on another machine, or read these figures as a lower bound"
-            out.append(Finding("L-003", Severity.WARNING, f"The client was the limit: {s.limited}.", fix, where=where))
+            out.append(
+                Finding("L-CLIENT", Severity.WARNING, f"The client was the limit: {s.limited}.", fix, where=where)
+            )
         if s.short:
             text = f"{s.short} of {s.ok} outputs were shorter than asked, so rates are of a lighter load."
-            out.append(Finding("L-004", Severity.WARNING, text, "use an engine that knows ignore_eos", where=where))
+            out.append(Finding("L-SHORT", Severity.WARNING, text, "use an engine that knows ignore_eos", where=where))
         if s.cached is not None and s.cached > ladder.plan.shared_prefix + 0.1:
             text = f"{100 * s.cached:.0f} % of prompt tokens came from the prefix cache: no cold TTFT."
-            out.append(Finding("L-005", Severity.WARNING, text, "change the seed", where=where))
+            out.append(Finding("L-CACHE", Severity.WARNING, text, "change the seed", where=where))
     small = sorted({s.n for s in summaries if s.n < needed_for_quantile(0.99)})
     if small:
         text = f"99th percentiles have no upper bound with n = {small[0]}; they take n >= {needed_for_quantile(0.99)}."
-        out.append(Finding("L-006", Severity.INFO, text))
+        out.append(Finding("L-SAMPLE", Severity.INFO, text))
     return out
 
 

@@ -12,10 +12,10 @@ from nemolab.longctx.rows import Row
 from nemolab.longctx.stats import pairs_needed
 
 if TYPE_CHECKING:
-    import pandas as pd
     import plotly.graph_objects as go
 
 Names = tuple[str, str]
+Table = list[dict[str, Any]]  # one dict a row
 
 
 def figure(pairs: Sequence[Pair], names: Names, largest_loss: float) -> go.Figure:
@@ -43,22 +43,21 @@ def figure(pairs: Sequence[Pair], names: Names, largest_loss: float) -> go.Figur
     return out
 
 
-def table(pairs: Sequence[Pair], names: Names) -> pd.DataFrame:
+def table(pairs: Sequence[Pair], names: Names) -> Table:
     """Counts behind the figure."""
-    import pandas as pd
-
-    return pd.DataFrame(
+    return [
         {
-            "length": [_label(pair) for pair in pairs],
-            "n": [pair.result.n for pair in pairs],
-            "both right": [pair.result.both for pair in pairs],
-            f"only {names[0]}": [pair.result.only_first for pair in pairs],
-            f"only {names[1]}": [pair.result.only_second for pair in pairs],
-            "neither": [pair.result.neither for pair in pairs],
-            "difference, points": [_points(pair) for pair in pairs],
-            "p": [round(pair.result.p, 4) for pair in pairs],
+            "length": _label(pair),
+            "n": pair.result.n,
+            "both right": pair.result.both,
+            f"only {names[0]}": pair.result.only_first,
+            f"only {names[1]}": pair.result.only_second,
+            "neither": pair.result.neither,
+            "difference, points": _points(pair),
+            "p": round(pair.result.p, 4),
         }
-    )
+        for pair in pairs
+    ]
 
 
 def text(pairs: Sequence[Pair], names: Names) -> str:
@@ -66,20 +65,19 @@ def text(pairs: Sequence[Pair], names: Names) -> str:
     return " ".join(sentence(pair, names) for pair in pairs)
 
 
-def times(first: Sequence[Row], second: Sequence[Row], names: Names) -> pd.DataFrame:
+def times(first: Sequence[Row], second: Sequence[Row], names: Names) -> Table:
     """Median time to the first token of both, by length: what a cache or another server is worth."""
-    import pandas as pd
-
     lengths = sorted({row.length for row in first})
     medians = [(_median(first, n), _median(second, n)) for n in lengths]
-    return pd.DataFrame(
+    return [
         {
-            "length": lengths,
-            f"TTFT s, {names[0]}": [a for a, _ in medians],
-            f"TTFT s, {names[1]}": [b for _, b in medians],
-            "ratio": [b / a if a and b else None for a, b in medians],
+            "length": length,
+            f"TTFT s, {names[0]}": a,
+            f"TTFT s, {names[1]}": b,
+            "ratio": b / a if a and b else None,
         }
-    )
+        for length, (a, b) in zip(lengths, medians, strict=True)
+    ]
 
 
 def other_answers(first: Sequence[Row], second: Sequence[Row], limit: int = 5) -> list[tuple[str, str]]:
@@ -101,13 +99,13 @@ def findings(pairs: Sequence[Pair], largest_loss: float) -> list[Finding]:
         r, where = pair.result, f"{_label(pair)} tokens"
         if r.p < 0.05 and r.difference < 0:
             text = f"Fewer right answers: {_points(pair)} points (p = {r.p:.3f}, n = {r.n})."
-            out.append(Finding("C-010", Severity.ERROR, text, "do not switch before you know why", where=where))
+            out.append(Finding("X-WORSE", Severity.ERROR, text, "do not switch before you know why", where=where))
     total = pairs[-1].result
     if total.low < -largest_loss and passed(pairs):
         share = max(largest_loss, (total.only_first + total.only_second) / total.n)
         need = pairs_needed(largest_loss, share)
         text = f"A loss of {100 * largest_loss:g} points is not excluded: {_points(pairs[-1])}, n = {total.n}."
-        out.append(Finding("C-011", Severity.WARNING, text, f"about {need} pairs show it with 80 % power"))
+        out.append(Finding("X-OPEN", Severity.WARNING, text, f"about {need} pairs show it with 80 % power"))
     return out
 
 

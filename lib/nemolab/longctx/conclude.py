@@ -49,17 +49,17 @@ def passed(rows: Sequence[Row], lengths: Sequence[Length], wanted: float) -> boo
 
 def findings(rows: Sequence[Row], lengths: Sequence[Length], wanted: float, notes: Sequence[str] = ()) -> list[Finding]:
     """What a reader must know before believing the figures."""
-    out = [Finding("C-001", Severity.INFO, note) for note in notes]
+    out = [Finding("X-NOTE", Severity.INFO, note) for note in notes]
     for outcome in Outcome:
         here = [row for row in rows if row.outcome is outcome]
         if here and (outcome in TRANSPORT or outcome in _PROMPT_FIX):
             fix = _PROMPT_FIX.get(outcome, "look at proxy, client and server limits, not at the model")
             text = f"{len(here)} x {outcome}, first at {here[0].length:,} tokens: {here[0].why}"
-            out.append(Finding("C-002", Severity.ERROR, text, fix, where=here[0].id))
+            out.append(Finding("X-FAULT", Severity.ERROR, text, fix, where=here[0].id))
     leaks = [row for row in rows if row.outcome is Outcome.LEAK]
     if leaks:
         text = f"{len(leaks)} questions were answered right without their text, so their answers prove nothing."
-        out.append(Finding("C-003", Severity.ERROR, text, "another task or seed", where=leaks[0].id))
+        out.append(Finding("X-LEAK", Severity.ERROR, text, "another task or seed", where=leaks[0].id))
     if found := cliff(rows):
         place = "tokens of prompt" if found.of == "length" else "tokens before the needle"
         text = (
@@ -68,20 +68,20 @@ def findings(rows: Sequence[Row], lengths: Sequence[Length], wanted: float, note
             "not the slope of a model."
         )
         fix = "ask around it with other chunk sizes and with the cache off; report it to the engine"
-        out.append(Finding("C-007", Severity.ERROR, text, fix))
+        out.append(Finding("X-CLIFF", Severity.ERROR, text, fix))
     for length in lengths:
         where = f"{length.tokens:,} tokens"
         missed = dict(length.controls).get("wrong key")
         if missed and missed.successes < missed.n:
             text = f"Asked for a key that is not there, it invents a value: declined {missed}."
-            out.append(Finding("C-004", Severity.WARNING, text, "do not trust an answer by itself", where=where))
+            out.append(Finding("X-ABSENT", Severity.WARNING, text, "do not trust an answer by itself", where=where))
         if length.right.share.n and length.right.share.low < wanted <= length.right.share.high:
             text = f"{length.right} does not settle {percent(wanted)}."
             need = f"with every answer right, {settles(wanted)} independent ones would"
-            out.append(Finding("C-005", Severity.WARNING, text, f"more texts: {need}", where=where))
+            out.append(Finding("X-UNPROVEN", Severity.WARNING, text, f"more texts: {need}", where=where))
         if length.right.assumed:
             text = f"How alike answers on one text are was assumed ({length.right.rho}), not measured."
-            out.append(Finding("C-006", Severity.INFO, text, where=where))
+            out.append(Finding("X-ASSUMED", Severity.INFO, text, where=where))
     return out
 
 

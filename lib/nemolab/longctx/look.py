@@ -12,24 +12,24 @@ from nemolab.longctx.suite import texts
 from nemolab.longctx.summary import Cell, Length
 
 if TYPE_CHECKING:
-    import pandas as pd
     import plotly.graph_objects as go
 
+Table = list[dict[str, Any]]  # one dict a row
 
-def plan_table(suite: Suite) -> pd.DataFrame:
+
+def plan_table(suite: Suite) -> Table:
     """What will be asked at each length, at most, and what that many right answers would prove."""
-    import pandas as pd
-
     answers = len(suite.tasks) * suite.haystacks * suite.questions
-    return pd.DataFrame(
+    return [
         {
-            "length": list(suite.lengths),
-            "texts": [sum(texts(suite, task) for task in suite.tasks)] * len(suite.lengths),
-            "questions": [answers] * len(suite.lengths),
-            "all right proves at least": [percent(round(proven(answers), 3))] * len(suite.lengths),
-            "prompt tokens": [length * answers for length in suite.lengths],
+            "length": length,
+            "texts": sum(texts(suite, task) for task in suite.tasks),
+            "questions": answers,
+            "all right proves at least": percent(round(proven(answers), 3)),
+            "prompt tokens": length * answers,
         }
-    )
+        for length in suite.lengths
+    ]
 
 
 def map_figure(cells: Sequence[Cell]) -> go.Figure:
@@ -57,17 +57,16 @@ def map_figure(cells: Sequence[Cell]) -> go.Figure:
     return figure
 
 
-def map_table(cells: Sequence[Cell]) -> pd.DataFrame:
+def map_table(cells: Sequence[Cell]) -> Table:
     """The map in figures."""
-    import pandas as pd
-
-    return pd.DataFrame(
+    return [
         {
-            "length": [cell.tokens for cell in cells],
-            "depth": [f"{100 * cell.low:.0f}-{100 * cell.high:.0f} %" for cell in cells],
-            "right": [str(cell.share) for cell in cells],
+            "length": cell.tokens,
+            "depth": f"{100 * cell.low:.0f}-{100 * cell.high:.0f} %",
+            "right": str(cell.share),
         }
-    )
+        for cell in cells
+    ]
 
 
 def map_text(cells: Sequence[Cell]) -> str:
@@ -107,19 +106,18 @@ def accuracy_figure(lengths: Sequence[Length], wanted: float) -> go.Figure:
     return figure
 
 
-def length_table(lengths: Sequence[Length]) -> pd.DataFrame:
+def length_table(lengths: Sequence[Length]) -> Table:
     """One row a length: share, what it is worth, RULER's score, controls."""
-    import pandas as pd
-
-    return pd.DataFrame(
+    return [
         {
-            "length": [length.tokens for length in lengths],
-            "right": [str(length.right) for length in lengths],
-            "worth": [f"{length.right.effective:.1f} independent answers" for length in lengths],
-            "RULER string match": [percent(length.ruler) if length.ruler is not None else "-" for length in lengths],
-            "controls passed": [_controls(length) for length in lengths],
+            "length": length.tokens,
+            "right": str(length.right),
+            "worth": f"{length.right.effective:.1f} independent answers",
+            "RULER string match": percent(length.ruler) if length.ruler is not None else "-",
+            "controls passed": _controls(length),
         }
-    )
+        for length in lengths
+    ]
 
 
 def ttft_figure(lengths: Sequence[Length]) -> go.Figure:
@@ -146,34 +144,31 @@ def ttft_figure(lengths: Sequence[Length]) -> go.Figure:
     return figure
 
 
-def ttft_table(lengths: Sequence[Length]) -> pd.DataFrame:
+def ttft_table(lengths: Sequence[Length]) -> Table:
     """Time to the first token by length, with intervals, and what the cache gave."""
-    import pandas as pd
-
-    return pd.DataFrame(
+    return [
         {
-            "length": [length.tokens for length in lengths],
-            "cold TTFT s": [_seconds(length.cold) for length in lengths],
-            "warm TTFT s": [_seconds(length.warm) for length in lengths],
-            "cold tokens/s": [length.tokens / length.cold.value if length.cold.n else None for length in lengths],
-            "from the cache": [percent(length.cached) if length.cached is not None else "-" for length in lengths],
+            "length": length.tokens,
+            "cold TTFT s": _seconds(length.cold),
+            "warm TTFT s": _seconds(length.warm),
+            "cold tokens/s": length.tokens / length.cold.value if length.cold.n else None,
+            "from the cache": percent(length.cached) if length.cached is not None else "-",
         }
-    )
+        for length in lengths
+    ]
 
 
-def outcome_table(asked: Sequence[Row]) -> pd.DataFrame:
+def outcome_table(asked: Sequence[Row]) -> Table:
     """Every class that occurred, by length, controls included, with an example of each."""
-    import pandas as pd
-
     lengths = sorted({row.length for row in asked})
     seen = [outcome for outcome in Outcome if any(row.outcome is outcome for row in asked)]
-    rows: list[dict[str, Any]] = []
+    rows: Table = []
     for outcome in seen:
         here = [row for row in asked if row.outcome is outcome]
         example = "" if outcome is Outcome.CORRECT else f"{here[0].id}: {here[0].why}"
         counts = {f"{length:,}": sum(row.length == length for row in here) for length in lengths}
         rows.append({"class": str(outcome)} | counts | {"example": example})
-    return pd.DataFrame(rows)
+    return rows
 
 
 def examples(asked: Sequence[Row], limit: int = 5) -> list[tuple[str, str]]:
