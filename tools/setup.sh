@@ -50,8 +50,11 @@ case $kind in
   lab) extra=(--extra lab) ;;
   *) fail "unknown kind '$kind'" "use report, dev or lab" ;;
 esac
+# The interpreter is named once, when .venv is made: named again, uv may take it for another one (a pyenv shim) and make
+# .venv anew, without what another target put there.
+[ -x .venv/bin/python ] || extra+=(--python "$("$python" -c 'import sys; print(sys.executable)')")
 echo "setup: packages for '$kind' into .venv"
-.uv/bin/uv sync --locked --inexact --quiet --no-python-downloads --python "$(command -v "$python")" "${extra[@]}" ||
+.uv/bin/uv sync --locked --inexact --quiet --no-python-downloads ${extra[@]+"${extra[@]}"} ||
   fail "the locked packages could not be installed" "see the lines above; uv.lock must match pyproject.toml"
 
 if [ "$kind" = dev ]; then
