@@ -147,6 +147,18 @@ def test_options_in_a_here_document_belong_to_the_launch_that_names_them() -> No
     assert launch.yaml_lines == {"max_batch_size": 2}
 
 
+def test_words_that_stand_for_others_are_no_extra_argument() -> None:
+    for extra in ('$EXTRA_ARGS "$@"', "...", "[options]", "<more>"):
+        found = lint_text(f"vllm serve m --port 1 {extra}")
+        assert Severity.ERROR not in {f.severity for f in found}, extra
+
+
+def test_flags_that_a_nim_passes_on_are_held_against_its_engine() -> None:
+    image = "nvcr.io/nim/nvidia/nemotron-3-nano:2.0.9"
+    found = lint_text(f"docker run -e NIM_PASSTHROUGH_ARGS='--max-modle-len 4096' {image}")
+    assert [(f.code, f.flag) for f in found if f.severity is Severity.ERROR] == [("F-UNKNOWN", "--max-modle-len")]
+
+
 def test_broken_yaml_is_a_finding_and_a_template_is_not_checked() -> None:
     assert [f.severity for f in lint_text("services:\n  a: [\n")] == [Severity.ERROR]
     assert Severity.ERROR not in {f.severity for f in lint_text("services:\n  a: {{ .Values.x }}\n  b: ]\n")}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from nemolab.core.finding import Finding, Severity
 from nemolab.lint.case import Context
-from nemolab.lint.launch import Launch, Script
+from nemolab.lint.launch import Launch, Script, passed_through
 
 __all__ = ["Context", "Finding", "Launch", "Script", "Severity", "lint_script", "lint_text", "read_text"]
 
@@ -26,7 +26,9 @@ def read_text(text: str) -> Script:
     from nemolab.lint.documents import looks_like_document, read_document
 
     kind = looks_like_document(text)
-    return read_document(text, kind) if kind else read_shell(text)
+    script = read_document(text, kind) if kind else read_shell(text)
+    script.launches += [inner for launch in script.launches if (inner := passed_through(launch))]
+    return script
 
 
 def lint_text(text: str, context: Context = Context()) -> list[Finding]:  # noqa: B008  frozen

@@ -15,6 +15,8 @@ from typing import Any
 from nemolab.lint.schema import Flag, Schema
 from nemolab.lint.values import Unreadable, vllm_int
 
+# Words that stand for others: variables, ellipses and placeholders of a document.
+_STANDS_FOR = re.compile(r"^(\$.*|\.{3}|\u2026|\[.*\]|<.*>|\{\{.*)$", re.S)
 _NEGATIVE = re.compile(r"^-\d+$|^-\d*\.\d+$")
 
 
@@ -240,6 +242,8 @@ def _consume(schema: Schema, words: list[_Word], reading: Reading) -> None:
         if only_values or _is_value(schema, word.text):
             if positional and not reading.positionals:
                 reading.positionals.append((word.text, word.at))
+            elif _STANDS_FOR.match(word.text):
+                continue
             else:
                 reading.problems.append(Problem("extra", word.text, word.at))
             continue

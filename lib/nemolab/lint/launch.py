@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nemolab.core.finding import Finding
@@ -112,6 +112,21 @@ _IMAGES: tuple[tuple[str, str, bool], ...] = (
 )
 # What a Dynamo image contains (NVIDIA Dynamo 1.4.0 release, vllm-runtime image).
 _DYNAMO_VLLM = {"1.4.0": "0.26.0"}
+
+
+def passed_through(launch: Launch) -> Launch | None:
+    """The engine's command line that a NIM passes on: `NIM_PASSTHROUGH_ARGS` holds vLLM flags."""
+    import shlex
+
+    given = launch.env.get("NIM_PASSTHROUGH_ARGS")
+    if launch.engine != "nim" or given is None:
+        return None
+    text, line = given
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = text.split()
+    return replace(launch, engine="vllm", entry="nim", words=tuple(Word(word, line) for word in words), version=None)
 
 
 def image_tag(image: str) -> str | None:

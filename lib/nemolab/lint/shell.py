@@ -65,7 +65,7 @@ def _clean(text: str, first_line: int, out: Split) -> list[tuple[int, str]]:
             line = line.rstrip("\r")
         if re.match(r"\s*(```|~~~)", line):
             continue
-        line = re.sub(r"^\s*(?:\$|>|PS>|root@[\w.-]+:[^#$]*[#$])\s+(?=\S)", "", line)
+        line = re.sub(r"^\s*(?:(?:\$|>|PS>|root@[\w.-]+:[^#$]*[#$])\s+(?=\S)|!(?=[A-Za-z]))", "", line)
         for char in set(line) & set(_BLANKS):
             once(
                 "blank",

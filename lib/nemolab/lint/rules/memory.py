@@ -104,7 +104,7 @@ def memory(case: Case) -> Findings:
                 "R-MEM",
                 Severity.UNKNOWN,
                 f"memory is not checked: the GPU is unknown; {case.model.name} needs "
-                f"{need:.1f} GiB of weights on each of {s.gpus} GPUs",
+                f"{need:.1f} GiB of weights on each of {s.gpus} GPU{'s' * (s.gpus > 1)}",
                 "say --gpu (and --gpus)",
                 source,
                 *_TP,
@@ -238,6 +238,8 @@ def alignment(case: Case) -> Findings:
     width, ranks = model.shape.moe_intermediate_size, s.tp
     if not width or ranks == 1:
         return
+    if model.shape.num_attention_heads % ranks:
+        return  # R-MEM says that the heads cannot be split
     source = "expert width of the checkpoint's config; vllm#43908, vllm#41947, vllm#36807"
     if width % ranks or (model.precision == "nvfp4" and width // ranks % 16):
         padded = case.engine == "vllm"

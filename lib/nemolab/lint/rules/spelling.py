@@ -126,19 +126,6 @@ def _problem(schema: Schema, case: Case, reading: argv.Reading, problem: argv.Pr
 
 def _unknown(schema: Schema, case: Case, problem: argv.Problem, where: str | None) -> Finding:
     word = problem.word
-    if case.launch.engine == "dynamo" or not schema.complete:
-        what = (
-            "a Dynamo worker has options of its own" if case.launch.engine == "dynamo" else "this schema is incomplete"
-        )
-        return Finding(
-            "F-UNKNOWN",
-            Severity.UNKNOWN,
-            f"{word} is not an option of {schema.label}; {what}: not checked",
-            "check it against the tool's --help",
-            schema.source,
-            word,
-            where,
-        )
     past = history.FLAGS.get((schema.engine, word)) or history.FLAGS.get((schema.engine, word.replace("_", "-")))
     if past:
         code = "F-NEVER" if past.never else "R-DEPRECATED"
@@ -157,6 +144,19 @@ def _unknown(schema: Schema, case: Case, problem: argv.Problem, where: str | Non
             Severity.ERROR,
             f"{schema.label} does not take {word}: it is spelled {turned}",
             f"write {turned}",
+            schema.source,
+            word,
+            where,
+        )
+    if case.launch.engine == "dynamo" or not schema.complete:
+        what = (
+            "a Dynamo worker has options of its own" if case.launch.engine == "dynamo" else "this schema is incomplete"
+        )
+        return Finding(
+            "F-UNKNOWN",
+            Severity.UNKNOWN,
+            f"{word} is not an option of {schema.label}; {what}: not checked",
+            "check it against the tool's --help",
             schema.source,
             word,
             where,
