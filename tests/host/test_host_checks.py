@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.support.healthy_host import GIB, spoil_gpu
@@ -14,6 +15,7 @@ from nemolab.core.errors import UsageError
 from nemolab.core.finding import Finding, Severity
 from nemolab.host.facts import Disk, GpuProcess, HostFacts, Limit, Limits, Link, Port, Security
 from nemolab.host.fixes import ALL, fixes_for
+from nemolab.host.profiles import for_profile
 from nemolab.host.requirements import for_launch, version
 from nemolab.host.storage import DiskSpeed
 
@@ -139,6 +141,20 @@ def test_the_model_s_size_and_the_utilisation_are_asked_of_the_host(healthy: Hos
     said = {finding.code: finding.message for finding in found}
     assert said["H-DISK"] == "1,000.0 GB free, 1,121.0 GB needed"
     assert said["H-GPU-MEMORY"] == "78.0 GiB free, 129.2 GiB wanted (0.92 of the total)"
+
+
+def test_a_profile_says_what_it_needs(tmp_path: Path) -> None:
+    path = tmp_path / "some.yaml"
+    path.write_text(
+        "title: x\nmodel: ultra-nvfp4\nengine: vllm\nengine_version: 0.22.0\ngoal: throughput\n"
+        "image: vllm/vllm-openai:v0.22.0\nhardware: {gpu: b200, gpus: 8, nodes: 2}\nports: {http: 8100}\n"
+        "args: {tensor-parallel-size: 8, gpu-memory-utilization: 0.9}\n"
+        'reasons: {tensor-parallel-size: {why: "fit", source: x}, gpu-memory-utilization: {why: y, source: x}}\n'
+    )
+    need = for_profile(str(path))
+    assert (need.engine, need.gpus, need.gpu_memory_utilization, need.containers) == ("vllm", 4, 0.9, True)
+    assert need.ports == (8100,)
+    assert round(need.disk["models"] / 1e9) == 352
 
 
 def test_the_same_facts_do_not_matter_to_the_embedded_engine(healthy: HostFacts) -> None:

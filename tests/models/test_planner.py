@@ -85,7 +85,7 @@ def test_available_kv_makes_it_exact() -> None:
     assert how["activation_bytes"]["estimate"]
 
 
-@pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrt-llm"])
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
 def test_every_value_has_formula_and_source(engine: str) -> None:
     found = fit("ultra-nvfp4", "b200", 4, engine=engine, max_model_len=MILLION)
     assert found.values
@@ -165,7 +165,7 @@ def test_remedies_work() -> None:
     st.sampled_from([1, 2, 4, 8]),
     st.integers(1, MILLION),
     st.integers(1, MILLION),
-    st.sampled_from(["vllm", "sglang", "tensorrt-llm"]),
+    st.sampled_from(["vllm", "sglang", "trtllm"]),
 )
 def test_plans_are_monotonic(name: str, gpu: str, tp: int, one: int, other: int, engine: str) -> None:
     short, long = sorted((one, other))
@@ -265,8 +265,6 @@ def test_sglang_keeps_three_states_a_request() -> None:
 
 
 def test_tensorrt_llm_allocates_states_before_the_kv_pool() -> None:
-    small, large = (
-        fit("nano-bf16", "h200", 1, engine="tensorrt-llm", max_running_requests=batch) for batch in (8, 256)
-    )
+    small, large = (fit("nano-bf16", "h200", 1, engine="trtllm", max_running_requests=batch) for batch in (8, 256))
     state = small.as_dict()["mamba_state_bytes"]
     assert small.available_kv - large.available_kv == pytest.approx(248 * state * 0.9, rel=1e-6)

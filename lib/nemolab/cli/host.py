@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
+@click.option("--profile", default="", help="Launch profile: engine, model, GPUs, memory and ports are its own.")
 @click.option("--engine", default=None, help="Engine that is to run here: llamacpp, vllm, sglang, nim, ...")
 @click.option("--model", default="", help="Checkpoint to download: its size is added to the disk wanted.")
 @click.option("--gpus", type=click.IntRange(min=0), default=0, help="GPUs used together; 0 for the engine's minimum.")
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 @click.option("--power-limit", "watts", type=float, help="Print a unit that limits every GPU to this many watts.")
 @click.option("--json", "as_json", is_flag=True, help="Print facts, and findings if an engine is named, as JSON.")
 def host(
+    profile: str,
     engine: str | None,
     model: str,
     gpus: int,
@@ -40,12 +42,13 @@ def host(
     watts: float | None,
     as_json: bool,
 ) -> int:
-    """Say what this machine is and, with --engine, whether that engine can run on it.
+    """Say what this machine is and, with --engine or --profile, whether that can run on it.
 
     \b
     Examples:
       nemolab host
       nemolab host --engine vllm --gpus 8 --model ultra-nvfp4 --gpu-memory-utilization 0.9 --port 8000
+      nemolab host --profile ultra_nvfp4_4xb200_vllm
       nemolab host --engine nim --fixes
       nemolab host --json > facts.json
 
@@ -54,9 +57,12 @@ def host(
     """
     from nemolab import host as lib
 
-    found = _read(recorded) if recorded else lib.facts(ports=port)
-    findings: tuple[Finding, ...] = ()
-    if engine:
+    need = None
+    if profile:
+        from nemolab.host.profiles import for_profile
+
+        need = for_profile(profile)
+    elif engine:
         need = lib.for_launch(
             engine,
             model=model,
@@ -66,7 +72,9 @@ def host(
             disk_gb=disk_gb,
             ports=port,
         )
-        findings = lib.check(found, need)
+    found = _read(recorded) if recorded else lib.facts(ports=need.ports if need else port)
+    findings = lib.check(found, need) if need else ()
+    engine = need.engine if need else None
     if as_json:
         document = found.as_dict()
         if engine:

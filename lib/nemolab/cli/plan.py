@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from nemolab.models import Plan
 
 _BYTES = ("bytes",)
+_ENGINES = ("vllm", "sglang", "trtllm", "tensorrt-llm")  # the last is another name of the one before
 
 
 @click.command()
@@ -42,7 +43,9 @@ _BYTES = ("bytes",)
 @click.option("--available-kv-gib", type=float, default=None, help="Cache memory as the engine's log printed it.")
 @click.option("--cpu-offload-gb", type=float, default=0.0, show_default=True, help="GiB of weights kept on the host.")
 @click.option("--enforce-eager", is_flag=True, help="No CUDA graphs.")
-@click.option("--engine", type=click.Choice(["vllm", "sglang", "tensorrt-llm"]), default="vllm", show_default=True)
+@click.option(
+    "--engine", type=click.Choice(["vllm", "sglang", "trtllm", "tensorrt-llm"]), default="vllm", show_default=True
+)
 @click.option("--engine-version", default="", help="Decides how the log counts KV tokens.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan, with formulas and sources, as JSON.")
 @click.option("--explain", is_flag=True, help="Print formula and source of every value.")
@@ -96,6 +99,7 @@ def _request(
     from nemolab import models
 
     gib = 1 << 30
+    engine = "trtllm" if engine == "tensorrt-llm" else engine
     return models.request(
         model,
         gpu,

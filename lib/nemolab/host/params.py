@@ -14,12 +14,13 @@ from nemolab.host.facts import HostFacts
 from nemolab.host.requirements import Requirements, for_launch
 from nemolab.host.storage import DiskSpeed
 
-Engine = Literal["llamacpp", "vllm", "sglang", "tensorrt-llm", "nim", "dynamo"]
+Engine = Literal["llamacpp", "vllm", "sglang", "trtllm", "nim", "dynamo"]
 
 
 class HostParams(Params):
     """What will be launched on this host."""
 
+    profile: str = Field("", description="launch profile, such as ultra_nvfp4_4xb200_vllm; replaces all but speed_mib")
     engine: Engine = Field("llamacpp", description="engine that is to run here")
     model: str = Field("", description="checkpoint to download: its size is added to the disk wanted")
     gpus: int = Field(0, ge=0, le=1024, description="GPUs used together; 0 for the engine's own minimum")
@@ -31,6 +32,10 @@ class HostParams(Params):
 
     def requirements(self) -> Requirements:
         """What this launch asks of the host."""
+        if self.profile:
+            from nemolab.host.profiles import for_profile
+
+            return for_profile(self.profile)
         return for_launch(
             self.engine,
             model=self.model,

@@ -84,7 +84,7 @@ ENGINES: dict[str, Requirements] = {
         },
     ),
     "sglang": _GPU.but(engine="sglang", driver="580", sources={"driver": "lmsysorg/sglang *-cu130 images"}),
-    "tensorrt-llm": _GPU.but(engine="tensorrt-llm", driver="575", containers=True, sources={"driver": _TRT}),
+    "trtllm": _GPU.but(engine="trtllm", driver="575", containers=True, sources={"driver": _TRT}),
     "nim": _GPU.but(
         engine="nim",
         driver="580",

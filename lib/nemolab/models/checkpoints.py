@@ -59,7 +59,7 @@ _ULTRA = Model(
     released="2026-06-04",
     published_parameters=560_524_578_816,
     reasoning_plugin="ultra_v3_reasoning_parser.py",
-    engines={"vllm": "0.22.0", "sglang": "0.5.12.post1", "tensorrt-llm": "1.3.0rc17"},
+    engines={"vllm": "0.22.0", "sglang": "0.5.12.post1", "trtllm": "1.3.0rc17"},
     sources=(_CONFIG, _PUBLISHED, Source("licence", CARD, Evidence.THIRD_PARTY)),
     disagreements=(
         _GATED,
@@ -90,7 +90,7 @@ _SUPER = Model(
     architecture=SUPER,
     licence="NVIDIA Nemotron Open Model License",
     reasoning_plugin="super_v3_reasoning_parser.py",
-    engines={"vllm": "0.17.1", "sglang": "0.5.9", "tensorrt-llm": "1.3.0rc4"},
+    engines={"vllm": "0.17.1", "sglang": "0.5.9", "trtllm": "1.3.0rc4"},
     notes=("the original config.json holds the bare token Infinity (time_step_limit)",),
     sources=(
         _CONFIG,
@@ -106,7 +106,7 @@ _NANO = Model(
     precision="bf16",
     architecture=NANO,
     reasoning_plugin="nano_v3_reasoning_parser.py",
-    engines={"vllm": "0.12.0", "tensorrt-llm": "1.3.0rc0"},
+    engines={"vllm": "0.12.0", "trtllm": "1.3.0rc0"},
     sources=(_CONFIG, Source("58.92 GiB of weights after loading", H200, Evidence.MEASURED)),
     disagreements=(_GATED,),
 )
@@ -121,7 +121,7 @@ _LIGHTNING = Model(
     licence="OpenMDW-1.1",
     released="2026-08",
     published_parameters=32_913_266_240,
-    engines={"vllm": "0.27.1", "sglang": "0.5.23", "tensorrt-llm": "1.3.0rc24"},
+    engines={"vllm": "0.27.1", "sglang": "0.5.23", "trtllm": "1.3.0rc24"},
     notes=(
         "vLLM 0.27.1 is the first release with the fix for quantised DSpark drafters",
         "NVFP4 weights are weight-only (W4A16), also on Blackwell",

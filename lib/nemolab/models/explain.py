@@ -85,7 +85,7 @@ _TRTLLM = _POOLS | {
 _TABLES = {
     "vllm": (_COMMON | _VLLM, _UTILS),
     "sglang": (_COMMON | _SGLANG, _SGL),
-    "tensorrt-llm": (_COMMON | _TRTLLM, _TRT),
+    "trtllm": (_COMMON | _TRTLLM, _TRT),
 }
 
 

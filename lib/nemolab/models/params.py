@@ -14,7 +14,7 @@ from nemolab.models.planner import Plan
 from nemolab.models.request import Request, request
 
 CacheMode = Literal["none", "align", "all"]
-Engine = Literal["vllm", "sglang", "tensorrt-llm"]
+Engine = Literal["vllm", "sglang", "trtllm"]
 
 
 class PlanParams(Params):

@@ -204,7 +204,7 @@ def _simple(asked: Request, budget: int, weights: RankWeights, other: Overhead, 
 _ENGINES: dict[str, Callable[[Request, int, RankWeights, Overhead, int], Plan]] = {
     "vllm": _vllm,
     "sglang": _simple,
-    "tensorrt-llm": _simple,
+    "trtllm": _simple,
 }
 
 

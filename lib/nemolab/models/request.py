@@ -12,11 +12,11 @@ from nemolab.models.gpus import GpuKind
 from nemolab.models.model import Model
 from nemolab.models.sharding import ONE_GPU, Parallel
 
-ENGINES = ("vllm", "sglang", "tensorrt-llm")
-DEFAULT_VERSION = {"vllm": "0.22.0", "sglang": "0.5.23", "tensorrt-llm": "1.3.0rc17"}
+ENGINES = ("vllm", "sglang", "trtllm")
+DEFAULT_VERSION = {"vllm": "0.22.0", "sglang": "0.5.23", "trtllm": "1.3.0rc17"}
 # Fraction of memory that an engine may fill unless told otherwise. vLLM's: 0.22.0 and 0.33.0, argument parser.
 # SGLang chooses by GPU, TensorRT-LLM's fraction counts what is free after loading: published guides use these.
-_UTILISATION = {"vllm": 0.92, "sglang": 0.85, "tensorrt-llm": 0.80}
+_UTILISATION = {"vllm": 0.92, "sglang": 0.85, "trtllm": 0.80}
 
 
 @dataclass(frozen=True, slots=True)
