@@ -43,9 +43,7 @@ _ENGINES = ("vllm", "sglang", "trtllm", "tensorrt-llm")  # the last is another n
 @click.option("--available-kv-gib", type=float, default=None, help="Cache memory as the engine's log printed it.")
 @click.option("--cpu-offload-gb", type=float, default=0.0, show_default=True, help="GiB of weights kept on the host.")
 @click.option("--enforce-eager", is_flag=True, help="No CUDA graphs.")
-@click.option(
-    "--engine", type=click.Choice(["vllm", "sglang", "trtllm", "tensorrt-llm"]), default="vllm", show_default=True
-)
+@click.option("--engine", type=click.Choice(_ENGINES), default="vllm", show_default=True)
 @click.option("--engine-version", default="", help="Decides how the log counts KV tokens.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan, with formulas and sources, as JSON.")
 @click.option("--explain", is_flag=True, help="Print formula and source of every value.")
