@@ -83,6 +83,8 @@ def test_available_kv_makes_it_exact() -> None:
     how = found["how"]
     assert not any(how[name]["estimate"] for name in ("pool_blocks", "kv_tokens", "concurrency", "available_kv_bytes"))
     assert how["activation_bytes"]["estimate"]
+    assert how["available_kv_bytes"]["formula"].startswith("given")
+    assert found["engine_version"] == "0.22.0"
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])

@@ -128,7 +128,7 @@ def _show(found: Plan, explain: bool) -> None:
         + (f" pp {parallel.pipeline_parallel_size}" if parallel.pipeline_parallel_size > 1 else "")
         + (f" dp {parallel.data_parallel_size}" if parallel.data_parallel_size > 1 else "")
         + (" ep" if parallel.enable_expert_parallel else "")
-        + f", {asked.engine} {'.'.join(map(str, asked.version))}: {str(found.fit).upper()}"
+        + f", {asked.engine} {asked.version_text}: {str(found.fit).upper()}"
     )
     click.echo(
         f"KV {kv}, SSM state {ssm}, conv state {conv}, mode {asked.mamba_cache_mode}, "

@@ -96,6 +96,8 @@ def explained(asked: Request, values: Mapping[str, Any], estimates: Iterable[str
     found = []
     for name, value in values.items():
         unit, formula, source = table[name]
+        if name == "available_kv_bytes" and asked.available_kv is not None:
+            formula, source = "given, as the engine's log prints it", "given"
         found.append(
             Value(
                 name,

@@ -78,7 +78,7 @@ class Plan:
             "gpu": asked.gpu.name,
             "gpus": asked.gpus,
             "engine": asked.engine,
-            "engine_version": ".".join(map(str, asked.version)),
+            "engine_version": asked.version_text,
             "tensor_parallel_size": parallel.tensor_parallel_size,
             "pipeline_parallel_size": parallel.pipeline_parallel_size,
             "data_parallel_size": parallel.data_parallel_size,

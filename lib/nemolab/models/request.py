@@ -63,7 +63,12 @@ class Request:
     @property
     def version(self) -> tuple[int, ...]:
         """The engine's version as numbers."""
-        return units.version(self.engine_version or DEFAULT_VERSION[self.engine])
+        return units.version(self.version_text)
+
+    @property
+    def version_text(self) -> str:
+        """The engine's version as it was given, or the one that the planner follows."""
+        return self.engine_version or DEFAULT_VERSION.get(self.engine, "")
 
     @property
     def utilisation(self) -> float:
