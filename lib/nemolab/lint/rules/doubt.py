@@ -11,7 +11,7 @@ from nemolab.lint.case import Case
 from nemolab.lint.schema import Schema, version_key
 
 Against = Callable[[Schema, Case, argv.Reading], Iterator[Finding]]
-_CATALOGUE_ENGINE = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
+_CATALOGUE_ENGINE = {"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm"}
 # Errors that no release makes right.
 _CERTAIN = {"F-NEVER", "F-UNDERSCORE", "F-TYPE", "F-INT", "F-NARGS", "F-EXTRA", "F-BOOLVALUE", "F-REQUIRED"}
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nemolab.models.request import Request
 
 GIB = 1 << 30
-_ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
+_ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm"}
 _TP = ("tensor_parallel_size", "tp_size")
 
 

@@ -10,7 +10,7 @@ from nemolab.lint.case import Case, Findings, label
 from nemolab.lint.registry import rule
 from nemolab.lint.schema import version_key
 
-_ENGINE = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
+_ENGINE = {"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm"}
 
 
 @rule("R-MINVER", "the engine is new enough for the model", "vllm", "sglang", "trtllm")
