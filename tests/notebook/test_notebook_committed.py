@@ -35,7 +35,10 @@ def test_figures_are_shown_again_under_a_banner(folder: Path, shown: list[dict[s
     run = replay.open_run(folder)
     run.show_step(_load(run))
     banner, *outputs = shown
-    assert f"Replay of run {run.record['run_id']} from 2026-11-30 on " in banner["text/plain"]
+    assert (
+        f"Replay of run {run.record['run_id']} from 2026-11-30 on x86-64 (2 cores), 1 x NVIDIA H200. "
+        in (banner["text/plain"])
+    )
     assert "Nothing is measured here." in banner["text/plain"]
     original = [data for data in run.outputs(_load(run)) if show.PLOTLY in data]
     assert [o[show.PLOTLY] for o in outputs if show.PLOTLY in o] == [data[show.PLOTLY] for data in original]

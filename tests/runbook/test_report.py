@@ -67,7 +67,7 @@ def test_the_index_alone_tells_everything(passed: Path) -> None:
         "1,184 tokens/s", "&gt;= 100", "= 0", "Output tokens a second at the best stage",
         "L-007", "Cap concurrency at 8, or raise the limit.", "measured in this run",
         "rises from 41 ms at 1 request", "ttft_p95 (ms)",
-        "llamacpp", "Which engine serves the model", "512, 2048, 8192", "cpu.cores", "2026.10.1",
+        "llamacpp", "Which engine serves the model", "512, 2048, 8192", "gpus.0.name", "2026.10.1",
         "Kim", "The port is taken", "nemolab run runbooks/quickstart.yaml --set engine=llamacpp",
         "2026-11-30 09:15 UTC", "52.4 s", "Kept from run 20261129-080000-aaaa",
     ):  # fmt: skip

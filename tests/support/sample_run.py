@@ -248,7 +248,13 @@ class Run:
                 "engine": "Which engine serves the model",
                 "lengths": "Prompt lengths to validate, in tokens",
             },
-            "host": {"cpu": {"model": "x86-64", "cores": 2}, "memory_gib": 7.8, "gpus": [], "os": "Debian 13"},
+            "host": {
+                "cpu": "x86-64",
+                "cpus usable": 2.0,
+                "memory GiB": 7.8,
+                "gpus": [{"name": "NVIDIA H200"}],
+                "os": "Debian 13",
+            },
             "versions": {"nemolab": "0.1.0", "llama.cpp": "b9912", "python": "3.13.5", "xllamacpp": "2026.10.1"},
             "symptoms": (
                 {"symptom": "The server never becomes ready", "cause": "The port is taken", "fix": "Set port=0"},

@@ -142,13 +142,14 @@ def _rendered(kind: Kind, data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _machine(record: dict[str, Any]) -> str:
-    """The machine class as the record's host facts have it: processor and GPUs; a run names no machine."""
-    host = record.get("host", {})
-    cpu, gpus = host.get("cpu") or {}, host.get("gpus") or []
-    parts = []
-    if isinstance(cpu, dict) and cpu.get("model"):
-        usable = cpu.get("usable")
-        parts.append(f"{cpu['model']}" + (f" ({usable:g} cores)" if isinstance(usable, int | float) else ""))
-    names = [str(gpu.get("name")) for gpu in gpus if isinstance(gpu, dict) and gpu.get("name")]
-    parts += [f"{names.count(name)} x {name}" for name in dict.fromkeys(names)] or ["no GPU"]
-    return ", ".join(parts) if host else "an unnamed machine"
+    """The machine class as the record has it: processor and GPUs. A run names no machine."""
+    host = record.get("host") or {}
+    if not host:
+        return "an unnamed machine"
+    cores = host.get("cpus usable") or host.get("cpus")
+    processor = f"{host.get('cpu') or 'an unknown processor'}" + (f" ({cores:g} cores)" if cores else "")
+    if (gpus := host.get("gpus")) is None:
+        return f"{processor}, GPUs unknown"
+    names = [str(gpu.get("name")) for gpu in gpus]
+    kinds = [f"{names.count(name)} x {name}" for name in dict.fromkeys(names)]
+    return ", ".join([processor, *(kinds or ["no GPU"])])

@@ -43,7 +43,9 @@ def host() -> dict[str, Any]:
         "memory limit GiB": _gib(found.memory.limit),
         "driver": found.driver.version,
         "cuda": found.driver.cuda,
-        "gpus": [{"name": gpu.name, "memory GiB": _gib(gpu.memory_total)} for gpu in found.gpus or ()],
+        "gpus": None  # nobody could be asked: unknown, not none
+        if found.gpus is None
+        else [{"name": gpu.name, "memory GiB": _gib(gpu.memory_total)} for gpu in found.gpus],
     }
 
 
