@@ -92,8 +92,8 @@ def run(
 def _failed(arguments: Sequence[str], said: str) -> NemolabError:
     tail = "\n".join(f"  {line}" for line in redact(said).strip().splitlines()[-12:])
     fix = "run the command again: what is downloaded is kept"
-    if "No interpreter found" in said or "No download found" in said:
-        fix = "install that Python version, or let uv fetch it where the network allows"
+    if any(text in said for text in ("No interpreter found", "No download found", "python-build-standalone")):
+        fix = "install that version of Python, or let uv fetch it (UV_PYTHON_INSTALL_MIRROR names a mirror)"
     elif "Hash mismatch" in said:
         fix = "the index gave another file than the lock names: do not install it; check the index and its mirror"
     elif "No space left" in said:

@@ -43,6 +43,7 @@ class Symptom:
         cause, fix: `{name}` in them is filled from the pattern's groups.
         source: issue, document or measurement that says so.
         fatal: the server will not become usable, even if its process lives on.
+        aftermath: says only that something else went wrong before.
     """
 
     code: str
@@ -51,6 +52,7 @@ class Symptom:
     fix: str
     source: str
     fatal: bool = False
+    aftermath: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,5 +133,62 @@ COMMON: tuple[Symptom, ...] = (
         "the Python package {module} is not installed in the engine's environment",
         "install the engine from its lock into an environment of its own",
         "Python error text",
+    ),
+    Symptom(
+        "L-008",
+        re.compile(r"(?i)illegal memory access was encountered|CUDA_ERROR_ILLEGAL_ADDRESS"),
+        "a kernel wrote or read outside its memory; with long prompts it is often a 32-bit offset",
+        "try a smaller prefill step (--max-num-batched-tokens, --chunked-prefill-size) and a version with the fixes;"
+        " set CUDA_LAUNCH_BLOCKING=1 to find the kernel",
+        "vllm#49041, state-spaces/mamba#503, state-spaces/mamba#1038, sglang#33665, vllm#35275",
+    ),
+    Symptom(
+        "L-009",
+        re.compile(r"has no attribute '?num_hidden_layers|KeyError: '?num_hidden_layers"),
+        "the engine does not read the newer config.json, which lists its layers and has no num_hidden_layers",
+        "a version that reads layers_block_type, or add num_hidden_layers to a copy of config.json",
+        "huggingface/transformers#48017, huggingface/transformers#48021",
+    ),
+    Symptom(
+        "L-010",
+        re.compile(r"NV_ERR_NO_MEMORY|NVRM: .*0x51\b|RM 0x51"),
+        "the driver is out of memory: on unified memory the page cache and the engine share it",
+        "a lower memory share; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False; no --enable-flashinfer-autotune",
+        "NVIDIA/NemoClaw#7127, NVIDIA/dgx-spark-playbooks#97",
+    ),
+    Symptom(
+        "L-011",
+        re.compile(r"undefined symbol: nccl\w+|NCCL version mismatch|ncclSystemError|ncclInvalidUsage"),
+        "the NCCL library does not fit the engine, or the GPUs cannot reach each other",
+        "a pinned image in place of latest; for several nodes NCCL_SOCKET_IFNAME and NCCL_DEBUG=INFO",
+        "NVIDIA-NeMo/Nemotron#262",
+    ),
+    Symptom(
+        "L-012",
+        re.compile(r"NVMLError_NotSupported|valid GPU memory telemetry"),
+        "the driver tells no memory numbers here, as on unified memory; nothing is wrong with the GPU",
+        "a version that takes N/A for unknown",
+        "NVIDIA/NemoClaw#10082, NVIDIA/NemoClaw#10524",
+    ),
+    Symptom(
+        "L-013",
+        re.compile(r"(?i)oom-kill|out of memory: killed process|\bOOMKilled\b|killed process \d+ .*anon-rss"),
+        "the kernel killed the process: the machine, or the container's limit, has no memory left",
+        "a higher memory limit; fewer loading workers (--max-parallel-loading-workers 1)",
+        "Linux kernel and Kubernetes text",
+    ),
+    Symptom(
+        "L-014",
+        re.compile(r"no kernel image is available for execution on the device"),
+        "the build has no kernels for this GPU",
+        "a build for this compute capability (GB10 is sm_121)",
+        "CUDA error text",
+    ),
+    Symptom(
+        "L-015",
+        re.compile(r"(?:401 Client Error|403 Client Error|GatedRepoError|Cannot access gated repo)"),
+        "the model's repository is gated, and the token may not read it",
+        "accept the licence on its page and pass HF_TOKEN by name",
+        "huggingface_hub error text",
     ),
 )

@@ -180,7 +180,7 @@ class LogReader:
         )
 
     def _failures(self) -> tuple[Symptom, ...]:
-        return self.rules.failures + COMMON
+        return tuple(sorted(self.rules.failures + COMMON, key=lambda symptom: symptom.aftermath))
 
     def _ranked(self, symptoms: Iterable[Symptom]) -> tuple[Seen, ...]:
         return tuple(self._seen[s.code] for s in symptoms if s.code in self._seen)

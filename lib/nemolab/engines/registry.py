@@ -8,8 +8,17 @@ from nemolab.core.errors import UsageError
 from nemolab.engines.log_rules import EngineLog
 from nemolab.engines.logs import LogReport, read_log
 
-# To add an engine: a module with `LOG: EngineLog`, and its name here. The order decides between equal matches.
-ENGINES: tuple[str, ...] = ("llamacpp", "vllm")
+# Engine -> module with its `LOG: EngineLog`. The order decides between equal matches: NIM and Dynamo, which print
+# vLLM's lines too, come before it.
+_LOGS: dict[str, str] = {
+    "llamacpp": "llamacpp_log",
+    "nim": "logs_nim",
+    "dynamo": "logs_dynamo",
+    "vllm": "vllm",
+    "sglang": "logs_sglang",
+    "trtllm": "logs_trtllm",
+}
+ENGINES: tuple[str, ...] = tuple(_LOGS)
 
 
 def log_rules(engine: str) -> EngineLog:
@@ -20,7 +29,7 @@ def log_rules(engine: str) -> EngineLog:
     """
     if engine not in ENGINES:
         raise UsageError(f"unknown engine {engine!r}", fix=f"one of: {', '.join(ENGINES)}")
-    rules: EngineLog = importlib.import_module(f"nemolab.engines.{engine}").LOG
+    rules: EngineLog = importlib.import_module(f"nemolab.engines.{_LOGS[engine]}").LOG
     return rules
 
 

@@ -6,6 +6,7 @@ import re
 from datetime import datetime
 
 from nemolab.engines.log_rules import EngineLog, Marker, Symptom, Value
+from nemolab.engines.logs_vllm_failures import FAILURES, WARNINGS
 
 _TIME = re.compile(r"(?:INFO|WARNING|ERROR|DEBUG) (\d\d)-(\d\d) (\d\d):(\d\d):(\d\d) \[")
 _MEASURED = "measured: vLLM 0.22.0 on one H200, 2026-11"
@@ -69,6 +70,11 @@ LOG = EngineLog(
         Value("padding_layers", "layers", re.compile(r"Add (?P<v>\d+) padding layers")),
         Value("cuda_graphs", "GiB", re.compile(r"Graph capturing finished in \d+ secs, took (?P<v>-?[\d.]+) GiB")),
         Value("cuda_graphs_estimate", "GiB", re.compile(r"Estimated CUDA graph memory: (?P<v>[\d.]+) GiB")),
+        Value(
+            "compile_cache",
+            "s",
+            re.compile(r"Directly load the compiled graph\(s\).*from the cache, took (?P<v>[\d.]+) s"),
+        ),
         Value("init_engine", "s", re.compile(r"init engine \(.*?\) took (?P<v>[\d.]+) s")),
     ),
     warnings=(
@@ -117,6 +123,7 @@ LOG = EngineLog(
             "measure hits before relying on it",
             "vllm#45238, vllm#43628",
         ),
+        *WARNINGS,
     ),
     failures=(
         Symptom(
@@ -238,12 +245,14 @@ LOG = EngineLog(
             "raise it; a kernel build on the spot (no flashinfer-cubin package) took more than 6 minutes",
             _MEASURED,
         ),
+        *FAILURES,
         Symptom(
             "L-190",
             re.compile(r"Engine core initialization failed"),
             "the engine process died; its own error stands above",
             "read the first error of the EngineCore lines",
             "vLLM 0.22.0 source",
+            aftermath=True,
         ),
     ),
 )

@@ -13,7 +13,7 @@ from nemolab.notebook.rules.subject import Hit, Rules, Subject
 RULES = Rules()
 TAGS = ("parameters", "results", "nbval-ignore-output")
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
-_NAME = re.compile(r"(?:\d\d_[a-z0-9]+(?:_[a-z0-9]+)+|_[a-z_]+)\.ipynb")
+_NAME = re.compile(r"(?:\d\d_[a-z0-9]+(?:_[a-z0-9]+)*|_[a-z_]+)\.ipynb")
 _ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 _RANDOM_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){0,3}(?:-[0-9a-f]{12})?")
 _MARKER = re.compile(r"#\s*(?:NBVAL_\w+|PYTEST_VALIDATE_IGNORE_OUTPUT)")
