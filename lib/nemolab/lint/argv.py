@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from nemolab.lint.schema import Flag, Schema
 from nemolab.lint.values import Unreadable, vllm_int
@@ -20,8 +20,7 @@ _STANDS_FOR = re.compile(r"^(\$.*|\.{3}|\u2026|\[.*\]|<.*>|\{\{.*)$", re.S)
 _NEGATIVE = re.compile(r"^-\d+$|^-\d*\.\d+$")
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """One option as it was read.
 
     Attributes:
@@ -45,8 +44,7 @@ class Option:
     dotted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """Something the parser stops at: `unknown`, `ambiguous`, `value` (a value too many), `missing` (a value too few),
     `extra` (a word that nothing takes), `model-first`, `dotted` (an empty one)."""
 
@@ -70,8 +68,7 @@ class Reading:
         return next((o for o in reversed(self.options) if o.flag.dest == dest), None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
+class _Word(NamedTuple):
     text: str
     at: int
 
@@ -189,8 +186,7 @@ def _merge(into: dict[str, Any], new: Any) -> None:
 # --- argparse and click ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Match:
+class _Match(NamedTuple):
     flag: Flag
     resolved: str
     negative: bool

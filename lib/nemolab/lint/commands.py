@@ -8,18 +8,10 @@ from dataclasses import replace
 
 from nemolab.core.finding import Finding, Severity
 from nemolab.lint import shell
+from nemolab.lint.docker import docker_options, gpu_count
+from nemolab.lint.entries import entry_of, image_entry
 from nemolab.lint.launch import Container, Launch, Script, Word, image_engine
 
-# `python -m MODULE` -> engine and entry.
-MODULES = {
-    "vllm.entrypoints.openai.api_server": ("vllm", "vllm.entrypoints.openai.api_server"),
-    "vllm.entrypoints.api_server": ("vllm", "vllm.entrypoints.api_server"),
-    "vllm.entrypoints.cli.main": ("vllm", "vllm"),
-    "sglang.launch_server": ("sglang", "sglang.launch_server"),
-    "dynamo.vllm": ("dynamo", "dynamo.vllm"),
-    "dynamo.sglang": ("dynamo", "dynamo.sglang"),
-    "dynamo.trtllm": ("dynamo", "dynamo.trtllm"),
-}
 _WRAPPERS = {
     "sudo",
     "nohup",
@@ -55,49 +47,6 @@ _WRAPPERS = {
     "{",
 }
 _ASSIGNMENT = re.compile(r"^([A-Za-z_][A-Za-z0-9_]*)(\+?)=(.*)$", re.S)
-
-# Options of `docker run` (and podman, nerdctl) that take no value; every other one does.
-_DOCKER_SWITCHES = {
-    "-d",
-    "-i",
-    "-t",
-    "-P",
-    "-q",
-    "-h",
-    "--detach",
-    "--interactive",
-    "--tty",
-    "--rm",
-    "--privileged",
-    "--init",
-    "--read-only",
-    "--publish-all",
-    "--oom-kill-disable",
-    "--no-healthcheck",
-    "--sig-proxy",
-    "--disable-content-trust",
-    "--quiet",
-    "--help",
-    "--replace",
-}
-_DOCKER_SHORT = {
-    "-e": "--env",
-    "-v": "--volume",
-    "-p": "--publish",
-    "-u": "--user",
-    "-w": "--workdir",
-    "-m": "--memory",
-    "-l": "--label",
-    "-c": "--cpu-shares",
-    "-a": "--attach",
-    "-h": "--hostname",
-    "-d": "--detach",
-    "-i": "--interactive",
-    "-t": "--tty",
-    "-P": "--publish-all",
-    "--net": "--network",
-    "-q": "--quiet",
-}
 
 
 def read_shell(text: str, first_line: int = 1) -> Script:
@@ -163,10 +112,10 @@ class _Reader:
             at = next(i for i, w in enumerate(words) if re.fullmatch(r"-[a-z]*c[a-z]*", w.text))
             if at + 1 < len(words):
                 self._nested(words[at + 1], env, image, container, image_line)
-        elif (found := _entry(words)) is not None:
+        elif (found := entry_of(words)) is not None:
             engine, entry, rest = found
             self._add(engine, entry, rest, env, image, container, image_line, words[0].line)
-        elif image and (own := _image_entry(image)):
+        elif image and (own := image_entry(image)):
             self._add(own[0], own[1], words, env, image, container, image_line, words[0].line)
 
     def _expanded(self, word: Word) -> Word:
@@ -177,7 +126,7 @@ class _Reader:
         def value(match: re.Match[str]) -> str:
             return values.get(match[1] or match[2], match[0])
 
-        return replace(word, text=re.sub(r"\$(?:\{([A-Za-z_]\w*)(?::?-[^}]*)?\}|([A-Za-z_]\w*))", value, word.text))
+        return word._replace(text=re.sub(r"\$(?:\{([A-Za-z_]\w*)(?::?-[^}]*)?\}|([A-Za-z_]\w*))", value, word.text))
 
     def _export(self, words: list[Word]) -> None:
         for word in words[1:]:
@@ -200,7 +149,7 @@ class _Reader:
             text = words[index].text
             base = text.rsplit("/", 1)[-1]
             known = base in ("docker", "podman", "bash", "sh", "nvidia-smi", "systemctl") or base in _WRAPPERS - {"uv"}
-            if known or _ASSIGNMENT.match(text) or _entry(words[index:]) is not None:
+            if known or _ASSIGNMENT.match(text) or entry_of(words[index:]) is not None:
                 self.command(words[index:], env, image, container, image_line)
                 return
 
@@ -224,7 +173,7 @@ class _Reader:
     def _docker(self, words: list[Word], env: dict[str, tuple[str, int]]) -> None:
         verb = next((w.text for w in words[1:] if not w.text.startswith("-")), "")
         if verb == "exec":
-            at = next((i for i in range(2, len(words)) if _entry(words[i:]) or words[i].text in ("bash", "sh")), None)
+            at = next((i for i in range(2, len(words)) if entry_of(words[i:]) or words[i].text in ("bash", "sh")), None)
             if at is not None:
                 self.command(words[at:], env)
             return
@@ -260,7 +209,7 @@ class _Reader:
             plain,
             memory=(plain.get("--memory") or (None,))[-1],
             shm="--shm-size" in plain or plain.get("--ipc") == ("host",),
-            gpus=_gpu_count(plain.get("--gpus", ())),
+            gpus=gpu_count(plain.get("--gpus", ())),
         )
         rest = words[at + 1 :]
         entrypoint = (plain.get("--entrypoint") or ("",))[-1]
@@ -268,10 +217,10 @@ class _Reader:
             rest = [Word(entrypoint, image.line), *rest]
         outer, self.exported = self.exported, {}
         before = len(self.script.launches)
-        if rest and (entrypoint or _entry(rest) or _is_shell(rest[0].text) or not _image_entry(image.text)):
+        if rest and (entrypoint or entry_of(rest) or _is_shell(rest[0].text) or not image_entry(image.text)):
             self._doubled(image, rest, entrypoint)
             self.command(list(rest), inside, image.text, container, image.line)
-        elif own := _image_entry(image.text):
+        elif own := image_entry(image.text):
             self._add(own[0], own[1], rest, inside, image.text, container, image.line, words[0].line)
         self.exported = outer
         if len(self.script.launches) == before:  # nothing known is started: rules on images still apply
@@ -280,7 +229,7 @@ class _Reader:
 
     def _doubled(self, image: Word, rest: Sequence[Word], entrypoint: str) -> None:
         """The image's own entry point already holds the serve command: a second one becomes an argument of it."""
-        if entrypoint or not (own := _image_entry(image.text)):
+        if entrypoint or not (own := image_entry(image.text)):
             return
         first = " ".join(w.text for w in rest[:2])
         self.script.findings.append(
@@ -310,7 +259,7 @@ class _Reader:
             engine, entry, tuple(words), {**self.exported, **env}, version, image, image_line, container, line=line
         )
         if engine and (found := self._options_file(engine, words)):
-            from nemolab.lint.documents import mapping_lines
+            from nemolab.lint.yamltext import mapping_lines
 
             document, lines, problem = mapping_lines(*self.files[found])
             if problem:
@@ -333,87 +282,8 @@ class _Reader:
         return None
 
 
-def docker_options(words: Sequence[Word], at: int) -> tuple[dict[str, list[tuple[str, int]]], int]:
-    """Options of `docker run` from index `at`, by long name, and the index of the image."""
-    options: dict[str, list[tuple[str, int]]] = {}
-    while at < len(words) and words[at].text.startswith("-") and len(words[at].text) > 1:
-        text, line = words[at].text, words[at].line
-        at += 1
-        if text.startswith("--"):
-            name, equals, value = text.partition("=")
-            if not equals and name not in _DOCKER_SWITCHES and at < len(words):
-                value, at = words[at].text, at + 1
-            options.setdefault(_DOCKER_SHORT.get(name, name), []).append((value, line))
-            continue
-        letters = text[1:]
-        for index, letter in enumerate(letters):
-            short = f"-{letter}"
-            name = _DOCKER_SHORT.get(short, short)
-            if short in _DOCKER_SWITCHES:
-                options.setdefault(name, []).append(("", line))
-                continue
-            value = letters[index + 1 :].removeprefix("=")
-            if not value and at < len(words):
-                value, at = words[at].text, at + 1
-            options.setdefault(name, []).append((value, line))
-            break
-    return options, at
-
-
-def _gpu_count(values: Iterable[str]) -> int | None:
-    for value in values:
-        text = value.strip("'\"")
-        if text.isdigit():
-            return int(text)
-        if match := re.match(r"(?:device=)([\w,:-]+)$", text):
-            return len(match[1].split(","))
-    return None
-
-
 def _is_shell(name: str) -> bool:
     return name.rsplit("/", 1)[-1] in {"bash", "sh", "zsh", "dash", "env", "python", "python3"} | _WRAPPERS
-
-
-def _image_entry(image: str) -> tuple[str, str] | None:
-    """Engine and entry of images whose own entry point is the server."""
-    engine, _ = image_engine(image)
-    if engine == "vllm" and "vllm/vllm-openai" in image:
-        return "vllm", "vllm serve"
-    if engine == "nim":
-        return "nim", "nim"
-    return None
-
-
-def _entry(words: Sequence[Word]) -> tuple[str, str, Sequence[Word]] | None:
-    """Engine, entry and arguments, when the words start a server."""
-    if not words:
-        return None
-    name = words[0].text.rsplit("/", 1)[-1]
-    text = [word.text for word in words[:6]]
-    if name == "vllm" and len(words) > 1:
-        return ("vllm", "vllm serve", words[2:]) if text[1] == "serve" else None
-    if name == "sglang" and len(words) > 1:
-        return "sglang", f"sglang {text[1]}", words[2:]
-    if name == "trtllm-serve":
-        return ("trtllm", "trtllm-serve", words[2:] if len(words) > 1 and text[1] == "serve" else words[1:])
-    if name in ("trtllm-build", "trtllm-server"):
-        return "trtllm", name, words[1:]
-    if name in ("llama-server", "llama-server.exe"):
-        return "llamacpp", "llama-server", words[1:]
-    if re.fullmatch(r"python(3(\.\d+)?)?|torchrun", name):
-        for index in range(1, min(len(words), 6)):
-            if words[index].text == "-m" and index + 1 < len(words):
-                module = words[index + 1].text
-                if module in MODULES:
-                    engine, entry = MODULES[module]
-                    rest = words[index + 2 :]
-                    if entry == "vllm":
-                        return (engine, "vllm serve", rest[1:]) if rest and rest[0].text == "serve" else None
-                    return engine, entry, rest
-                return None
-            if not words[index].text.startswith("-"):
-                return None
-    return None
 
 
 _PIN = re.compile(r"(vllm|sglang|tensorrt[-_]llm)(?:\[[^\]]*\])?==([0-9][\w.]*)")

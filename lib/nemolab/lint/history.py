@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nemolab.lint.schema import load, version_key, versions
 
@@ -11,8 +11,7 @@ _HISTORY = "33 vLLM releases 0.5.5 to 0.33.0 searched"
 _SGLANG = "30 SGLang releases 0.3.6 to 0.5.23 searched"
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(NamedTuple):
     """What is known of a name that a version does not have. `never` marks a name that no release had."""
 
     what: str

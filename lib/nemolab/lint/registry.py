@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nemolab.lint.case import Case, Findings
 from nemolab.lint.launch import Script
@@ -12,8 +12,7 @@ Check = Callable[[Case], Findings]
 TextCheck = Callable[[Script], Findings]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """A rule.
 
     Attributes:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from nemolab.lint.case import Case
 
 
-@dataclass(frozen=True, slots=True)
-class Speculation:
+class Speculation(NamedTuple):
     """Speculative decoding as asked for.
 
     Attributes:
@@ -24,8 +22,7 @@ class Speculation:
     drafter: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """What the launch asks for; None where it says nothing and the engine's default holds."""
 
     tp: int = 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -20,13 +19,12 @@ class Unreadable(ValueError):
     """The engine refuses the text; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class BadKey(Exception):
+class BadKey(ValueError):
     """A part of a JSON value that its class refuses: where, what is wrong, and the allowed values."""
 
-    path: str
-    what: str
-    allowed: tuple[str, ...] = ()
+    def __init__(self, path: str, what: str, allowed: tuple[str, ...] = ()) -> None:
+        super().__init__(f"{path}: {what}")
+        self.path, self.what, self.allowed = path, what, allowed
 
 
 def vllm_int(text: str) -> int:
