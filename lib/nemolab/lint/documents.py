@@ -7,30 +7,12 @@ from typing import Any
 
 from nemolab.core.finding import Finding, Severity
 from nemolab.lint.containers import compose, kubernetes
-from nemolab.lint.launch import Launch, Script, Word, image_engine
+from nemolab.lint.launch import Container, Launch, Script, Word, image_engine
 from nemolab.lint.yamltext import all_documents, line_of, mapping_lines, text_of
 
 _PROFILE_KEYS = {
-    "profile",
-    "title",
-    "model",
-    "engine",
-    "engine_version",
-    "gpu",
-    "gpus",
-    "nodes",
-    "goal",
-    "args",
-    "env",
-    "yaml",
-    "image",
-    "target",
-    "notes",
-    "source",
-    "purpose",
-    "options",
-    "help",
-    "requires",
+    *("title", "model", "engine", "engine_version", "image", "revision", "goal", "fits", "notes", "hardware", "args"),
+    *("env", "files", "frontend", "ports", "secrets", "reasons", "disagreements", "extends", "variants"),
 }
 
 
@@ -51,6 +33,12 @@ def looks_like_document(text: str) -> str | None:
     if re.match(r"\s*(?:#.*\n|---\s*\n|\s*\n)*[A-Za-z_][\w-]*:(\s|$)", text):
         return "options"
     return None
+
+
+def is_profile(text: str) -> bool:
+    """Whether a text is a profile's file, which may take model and engine from the file that it extends."""
+    keys = set(re.findall(r"(?m)^([a-z_]+):(?:\s|$)", text))
+    return "extends" in keys or {"model", "engine", "hardware"} <= keys
 
 
 def read_document(text: str, kind: str) -> Script:
@@ -126,7 +114,8 @@ def profile(document: Any, script: Script, text: str) -> None:
         else {}
     )
     image = text_of(document.get("image")) or None
-    options = document.get("yaml") if isinstance(document.get("yaml"), dict) else None
+    files, hardware = document.get("files"), document.get("hardware")
+    options = next((f for f in files.values() if isinstance(f, dict)), None) if isinstance(files, dict) else None
     version = text_of(document.get("engine_version")) or (image_engine(image)[1] if image else None)
     script.launches.append(
         Launch(
@@ -137,8 +126,16 @@ def profile(document: Any, script: Script, text: str) -> None:
             version or None,
             image,
             line_of(text, "image:"),
-            None,
+            _hardware(hardware) if isinstance(hardware, dict) else None,
             options,
             line=line_of(text, "engine:"),
         )
+    )
+
+
+def _hardware(hardware: dict[str, Any]) -> Container:
+    """The GPUs that a profile names."""
+    gpus = hardware.get("gpus")
+    return Container(
+        "profile", gpus=gpus if isinstance(gpus, int) else None, product=text_of(hardware.get("gpu")) or None
     )

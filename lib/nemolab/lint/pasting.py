@@ -149,95 +149,109 @@ class Char(NamedTuple):
 
 def join(lines: list[tuple[int, str]], out: Split) -> list[list[Char]]:
     """Statements, one a shell line: continuation lines joined, broken continuations reported and mended."""
-    statements: list[list[Char]] = []
-    current: list[Char] = []
-    continued, commented = False, 0
-    last_number = 0
+    joiner = _Joiner(out)
     for number, line in lines:
-        last_number = number
+        joiner.add(number, line)
+    return joiner.finish()
+
+
+class _Joiner:
+    """Collects physical lines into statements."""
+
+    def __init__(self, out: Split) -> None:
+        self.out = out
+        self.statements: list[list[Char]] = []
+        self.current: list[Char] = []
+        self.quote = ""  # that is open at the end of `current`
+        self.continued = False  # the last line ended in a backslash
+        self.gap: tuple[int, str] | None = None  # a line that ended a continued command, and what it was
+        self.number = 0
+
+    def add(self, number: int, line: str) -> None:
+        self.number = number
         stripped = line.strip()
-        quote = _open_quote(current)
-        looks_like_option = bool(re.match(r"-{1,2}[A-Za-z]", stripped))
-        if not quote and stripped.startswith("#"):
-            if continued:
-                commented = number
-            continue
-        if not quote and not stripped:
-            if continued:
-                commented = -number
-            continue
-        if not quote and current and not continued and looks_like_option:
-            out.findings.append(
-                defect(
-                    number,
-                    f"the line above has no backslash: {stripped.split()[0]} is not part of the command",
-                    "end the line above with a backslash",
-                )
+        if not self.quote and (not stripped or stripped.startswith("#")):
+            if self.continued:
+                self.gap = (number, "a comment" if stripped else "an empty line")
+            return
+        self._attach(number, stripped)
+        code, comment = (line, "") if self.quote else _before_comment(line)
+        body = self._continuation(number, code, comment)
+        self.quote = _open_quote(body, self.quote)
+        self.current.extend(Char(char, number) for char in body)
+        self.current.append(Char(" " if self.continued or not self.quote else "\n", number))
+
+    def _attach(self, number: int, stripped: str) -> None:
+        """Decide whether a line goes on with the statement above, and say so where only the meaning tells."""
+        option = bool(re.match(r"-{1,2}[A-Za-z]", stripped)) and not self.quote
+        if option and self.current and not self.continued:
+            self._say(
+                number,
+                f"the line above has no backslash: {stripped.split()[0]} is not part of the command",
+                "end the line above with a backslash",
             )
-            continued = True
-        elif commented and continued:
-            what = "a comment" if commented > 0 else "an empty line"
-            out.findings.append(
-                defect(
-                    abs(commented),
-                    f"{what} inside the command ends it: what follows is not part of it",
-                    "take it out of the continued lines",
-                )
+            self.continued = True
+        elif self.gap:
+            where, what = self.gap
+            self._say(
+                where,
+                f"{what} inside the command ends it: what follows is not part of it",
+                "take it out of the continued lines",
             )
-        if (commented and not looks_like_option and continued) or (not continued and not quote and current):
-            statements.append(current)
-            current = []
-        commented = 0
-        code, comment = _before_comment(line) if not quote else (line, "")
-        body, continued = code, False
+            self.continued = option
+        self.gap = None
+        if not self.continued and not self.quote:
+            self._end()
+
+    def _continuation(self, number: int, code: str, comment: str) -> str:
+        """The line without the backslash that continues it."""
+        self.continued = False
         if match := re.search(r"(?<!\\)(\\)([ \t]*)$", code):
             if match[2] or comment:
-                out.findings.append(
-                    defect(
-                        number,
-                        "a blank after the backslash ends the command here",
-                        "delete everything after the backslash",
-                    )
+                self._say(
+                    number, "a blank after the backslash ends the command here", "delete everything after the backslash"
                 )
-            body, continued = code[: match.start()], True
-        elif comment.rstrip().endswith("\\"):
-            out.findings.append(
+            self.continued = True
+            return code[: match.start()]
+        if comment.rstrip().endswith("\\"):
+            self._say(
+                number, "the backslash stands inside a comment: the command ends on this line", "take the comment out"
+            )
+            self.continued = True
+        return code
+
+    def _say(self, number: int, message: str, fix: str) -> None:
+        self.out.findings.append(defect(number, message, fix))
+
+    def _end(self) -> None:
+        if self.current:
+            self.statements.append(self.current)
+        self.current, self.quote = [], ""
+
+    def finish(self) -> list[list[Char]]:
+        if self.continued:
+            self.out.findings.append(
                 defect(
-                    number,
-                    "the backslash stands inside a comment: the command ends on this line",
-                    "take the comment out",
+                    self.number,
+                    "the text ends in a backslash: something is missing",
+                    "delete the backslash or paste the rest",
+                    Severity.WARNING,
                 )
             )
-            continued = True
-        current.extend(Char(char, number) for char in body)
-        current.append(Char(" " if continued or not quote else "\n", number))
-        if quote and not continued:
-            current[-1] = Char("\n", number)
-    if continued:
-        out.findings.append(
-            defect(
-                last_number,
-                "the text ends in a backslash: something is missing",
-                "delete the backslash or paste the rest",
-                Severity.WARNING,
-            )
-        )
-    if current:
-        statements.append(current)
-    return statements
+        self._end()
+        return self.statements
 
 
-def _open_quote(chars: list[Char]) -> str:
-    quote, skip = "", False
-    for item in chars:
-        char = item.text
+def _open_quote(text: str, quote: str) -> str:
+    """The quote that is open after `text`, when `quote` was open before it."""
+    skip = False
+    for char in text:
         if skip:
             skip = False
         elif char == "\\" and quote != "'":
             skip = True
         elif quote:
-            if char == quote:
-                quote = ""
+            quote = "" if char == quote else quote
         elif char in "'\"":
             quote = char
     return quote
