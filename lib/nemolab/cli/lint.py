@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from nemolab.core.errors import ExitCode, UsageError
-from nemolab.lint import Context, Severity, lint_text
+from nemolab.lint import Context, Finding, Severity, lint_text
 
 
 @click.command()
@@ -47,7 +47,7 @@ def lint(
     failed = False
     everything = []
     for name in names:
-        findings = lint_text(_text(name), context)
+        findings = _findings(name, _text(name), context)
         failed |= any(f.severity is Severity.ERROR for f in findings)
         everything += findings
         if not as_json and not sarif:
@@ -57,6 +57,17 @@ def lint(
     elif sarif:
         click.echo(render.as_sarif(everything, name=names[0] if names[0] != "-" else "stdin"))
     return ExitCode.FAILED if failed else ExitCode.PASSED
+
+
+def _findings(name: str, text: str, context: Context) -> list[Finding]:
+    """Findings on a text; a profile's file is read with its base and its variants."""
+    from nemolab.lint.documents import is_profile
+
+    if name != "-" and is_profile(text):
+        from nemolab.engines import profile_check
+
+        return profile_check.of_file(Path(name), context)
+    return lint_text(text, context)
 
 
 def _known(context: Context) -> None:

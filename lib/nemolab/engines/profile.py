@@ -4,7 +4,7 @@
     profile = load("ultra_nvfp4_4xb200_vllm:long-context")  # a variant of it
 
 A file may extend a base of its folder (`extends: _vllm`; names with `_` in front are bases, not profiles) and may
-have variants, which are layers over it. In a layer `null` takes a setting away.
+have variants, which are layers over it; those of the base lie below its own. In a layer `null` takes a setting away.
 """
 
 from __future__ import annotations
@@ -139,17 +139,34 @@ def load(name: str | Path, variant: str | None = None) -> Profile:
     path, named = _find(str(name))
     variant = variant or named
     layers = list(_layers(path))
-    own_source, own = layers[-1]
-    if variant and variant not in own.variants:
+    source = layers[-1][0]
+    variants = _variants(layers)
+    if variant and variant not in variants:
         raise UsageError(
-            f"no variant {variant!r}", where=str(path), fix=nearest(variant, own.variants) if own.variants else None
+            f"no variant {variant!r}", where=str(path), fix=nearest(variant, variants) if variants else "it has none"
         )
     merged = _Merged()
+    for at, layer in layers:
+        merged.add(at, (), layer)
+    titled = False
+    for at, layer in layers if variant else ():
+        if over := layer.variants.get(str(variant)):
+            merged.add(at, ("variants", str(variant)), over)
+            titled |= over.title is not None
+    if variant and not titled and "title" in merged.words:
+        merged.words["title"] += f", {variant}"
+    return _checked(merged, path, variant or "", variants, source)
+
+
+def _variants(layers: list[tuple[Located, File]]) -> tuple[str, ...]:
+    """Names of the variants of all layers; `null` in one takes a variant of a base away."""
+    found: dict[str, bool] = {}
     for source, layer in layers:
-        merged.add(source, (), layer)
-    if variant:
-        merged.add(own_source, ("variants", variant), own.variants[variant])
-    return _checked(merged, path, variant or "", tuple(own.variants), own_source)
+        for name, over in layer.variants.items():
+            if over is None and name not in found:
+                raise UsageError(f"no base has a variant {name!r}", where=source.at("variants", name))
+            found[name] = over is not None
+    return tuple(name for name, there in found.items() if there)
 
 
 def changed(profile: Profile, changes: Mapping[str, str]) -> Profile:

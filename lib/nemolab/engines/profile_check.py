@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nemolab.core.finding import Finding, Severity
 from nemolab.engines.command import Place, command, repository
-from nemolab.engines.profile import Profile
+from nemolab.engines.profile import Profile, load
 
 if TYPE_CHECKING:
     from nemolab.lint import Context, Script
@@ -47,9 +48,9 @@ def script(profile: Profile) -> Script:
         image_line=_line(profile, "image"),
         yaml=dict(options[1]) if options else None,
         yaml_lines={
-            key.removeprefix(prefix): _number(where)
-            for key, where in profile.lines.items()
-            if prefix and key.startswith(prefix)
+            key.removeprefix(prefix): line
+            for key in profile.lines
+            if prefix and key.startswith(prefix) and (line := _line(profile, key))
         },
         line=_line(profile, "engine"),
     )
@@ -73,6 +74,28 @@ def findings(profile: Profile) -> list[Finding]:
     from nemolab.lint import lint_script
 
     return lint_script(script(profile), context(profile))
+
+
+def of_file(path: Path, over: Context) -> list[Finding]:
+    """Findings on a profile's file and on each of its variants, each once.
+
+    Args:
+        over: what the caller says instead of the profile.
+
+    Raises:
+        UsageError: it is no whole profile.
+    """
+    from dataclasses import replace
+
+    from nemolab.lint import lint_script
+
+    base = load(path)
+    found: dict[Finding, None] = {}
+    for profile in (base, *(load(path, variant) for variant in base.variants)):
+        known = context(profile)
+        said = {name: value for name in ("model", "gpu", "gpus") if (value := getattr(over, name)) is not None}
+        found |= dict.fromkeys(lint_script(script(profile), replace(known, **said)))
+    return list(found)
 
 
 def plan(profile: Profile) -> Plan | None:
@@ -104,10 +127,7 @@ def unnamed(profile: Profile) -> list[Finding]:
 
 
 def _line(profile: Profile, key: str) -> int:
-    """Line of a setting; 0 for what another file or nothing says."""
-    return _number(profile.lines.get(key, ""))
-
-
-def _number(where: str) -> int:
-    number = where.rpartition(":")[2]
-    return int(number) if number.isdigit() else 0
+    """Line of a setting in the profile's own file; 0 for what its base or nothing says."""
+    path, _, number = profile.lines.get(key, "").rpartition(":")
+    own = profile.lines[""].rpartition(":")[0]
+    return int(number) if path == own and number.isdigit() else 0

@@ -109,7 +109,7 @@ class File(Layer):
     """A profile file: a layer that may extend another file of its folder and may have variants."""
 
     extends: str | None = None
-    variants: dict[str, Layer] = Field(default_factory=dict)
+    variants: dict[str, Layer | None] = Field(default_factory=dict)
 
 
 def parse(source: Located) -> File:
@@ -132,7 +132,7 @@ def refuse_secrets(source: Located, file: File) -> None:
     """Refuse settings that would hold a secret."""
     fix = "name the variable under `secrets:`; whoever starts the server sets it"
     layers: list[tuple[tuple[str | int, ...], Layer]] = [((), file)]
-    layers += [(("variants", name), layer) for name, layer in file.variants.items()]
+    layers += [(("variants", name), layer) for name, layer in file.variants.items() if layer]
     for at, layer in layers:
         for part, names in (("args", layer.args), ("env", layer.env)):
             for name, value in names.items():
