@@ -104,7 +104,38 @@ def test_a_document_as_haystack(builders: dict[str, Builder], tmp_path: Path) ->
     assert builders["tekken"].counter.count(prompt.text) == 2000
 
 
-@pytest.mark.parametrize(("name", "content"), [("a.pdf", b"%PDF"), ("a.txt", b"\xff\xfe"), ("a.txt", b"  \n ")])
+def test_a_pdf_as_haystack(builders: dict[str, Builder], tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(_pdf("The otter swims across the lake. A heron looks on."))
+    sample = tasks.make("niah_single_1", 1, (0.5,), 1, (tmp_path / "a.pdf",))
+    (prompt,) = builders["miniature"].build(sample, 800)
+    assert prompt.text.count("The otter swims across the lake.") > 5
+    (tmp_path / "empty.pdf").write_bytes(_pdf(""))
+    with pytest.raises(UsageError, match="no text in them"):
+        tasks.make("niah_single_1", 1, (0.5,), 1, (tmp_path / "empty.pdf",))
+
+
+def _pdf(text: str) -> bytes:
+    """The smallest PDF with one line of text."""
+    stream = f"BT /F1 12 Tf 20 100 Td ({text}) Tj ET".encode()
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
+        b"<</Length %d>>stream\n%s\nendstream" % (len(stream), stream),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    ]
+    out, places = b"%PDF-1.4\n", []
+    for number, body in enumerate(objects, start=1):
+        places.append(len(out))
+        out += b"%d 0 obj%s endobj\n" % (number, body)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    end = b"trailer<</Size 6/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % len(out)
+    return out + b"xref\n0 6\n0000000000 65535 f \n" + table + end
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.pdf", b"%PDF"), ("a.docx", b"PK"), ("a.txt", b"\xff\xfe"), ("a.txt", b"  \n ")]
+)
 def test_a_document_that_is_none(tmp_path: Path, name: str, content: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(content)

@@ -52,22 +52,33 @@ def needles(kind: Kind, seed: int, taken: frozenset[str]) -> Source:
 
 
 def document(paths: tuple[Path, ...]) -> Source:
-    """The user's own text, sentence by sentence, from .txt and .md files, read again from the start when it ends.
+    """The user's own text, sentence by sentence, from .txt, .md and .pdf, read again from the start when it ends.
 
     Raises:
         UsageError: a file that cannot be read as text, or nothing in them.
     """
-    lines: list[str] = []
-    for path in paths:
-        if path.suffix.lower() not in (".txt", ".md"):
-            raise UsageError("not a .txt or .md file", where=str(path), fix="convert it to text first")
-        try:
-            lines += _sentences(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"cannot read: {error}", where=str(path), fix="give a text file in UTF-8") from None
+    lines = [line for path in paths for line in _sentences(_text(path))]
     if not lines:
-        raise UsageError("no text in them", where=", ".join(map(str, paths)))
+        raise UsageError("no text in them", where=", ".join(map(str, paths)), fix="a scan has no text: run OCR on it")
     return lambda: cycle(lines)
+
+
+def _text(path: Path) -> str:
+    kind = path.suffix.lower()
+    if kind not in (".txt", ".md", ".pdf"):
+        raise UsageError("not a .txt, .md or .pdf file", where=str(path), fix="convert it to text first")
+    try:
+        if kind != ".pdf":
+            return path.read_text(encoding="utf-8")
+        from pypdf import PdfReader
+        from pypdf.errors import PyPdfError
+
+        try:
+            return "\n".join(page.extract_text() for page in PdfReader(path).pages)
+        except PyPdfError as error:
+            raise UsageError(f"not a PDF that can be read: {error}", where=str(path)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read: {error}", where=str(path), fix="give a text file in UTF-8, or a PDF") from None
 
 
 def _sentences(text: str) -> list[str]:
