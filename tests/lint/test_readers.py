@@ -147,6 +147,26 @@ def test_options_in_a_here_document_belong_to_the_launch_that_names_them() -> No
     assert launch.yaml_lines == {"max_batch_size": 2}
 
 
+def test_a_config_file_is_read_as_vllm_reads_it() -> None:
+    text = "model: nvidia/x\nmax-model-len: 4096\nenable-prefix-caching: true\nspeculative-config: {method: mtp}\n"
+    launch = one(text)
+    assert launch.argv == [
+        "nvidia/x",
+        "--max-model-len",
+        "4096",
+        "--enable-prefix-caching",
+        "--speculative-config",
+        '{"method": "mtp"}',
+    ]
+    launch = one(f"cat > c.yaml <<E\n{text}E\nvllm serve --config c.yaml --port 1")
+    assert launch.argv[:4] == ["--model", "nvidia/x", "--max-model-len", "4096"]
+    assert launch.argv[-2:] == ["--port", "1"]
+
+
+def test_prose_with_a_colon_is_no_options_file() -> None:
+    assert read_text("Note: read this\nUsage: that\n").launches == []
+
+
 def test_words_that_stand_for_others_are_no_extra_argument() -> None:
     for extra in ('$EXTRA_ARGS "$@"', "...", "[options]", "<more>"):
         found = lint_text(f"vllm serve m --port 1 {extra}")

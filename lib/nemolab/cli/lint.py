@@ -71,11 +71,15 @@ def _findings(name: str, text: str, context: Context) -> list[Finding]:
 
 
 def _known(context: Context) -> None:
-    """Refuse a model name that nothing is known of, rather than checking less in silence."""
+    """Refuse a model or GPU that nothing is known of, rather than checking less in silence."""
     if context.model:
         from nemolab import models
 
         models.find(context.model)
+    if context.gpu:
+        from nemolab.lint import hardware
+
+        hardware.find(context.gpu)
 
 
 def _text(name: str) -> str:

@@ -259,12 +259,16 @@ class _Reader:
             engine, entry, tuple(words), {**self.exported, **env}, version, image, image_line, container, line=line
         )
         if engine and (found := self._options_file(engine, words)):
-            from nemolab.lint.yamltext import mapping_lines
+            from nemolab.lint.yamltext import flag_words, mapping_lines
 
             document, lines, problem = mapping_lines(*self.files[found])
             if problem:
                 self.script.findings.append(problem)
-            launch = replace(launch, yaml=document, yaml_lines=lines)
+            if engine == "trtllm":
+                launch = replace(launch, yaml=document, yaml_lines=lines)
+            elif document:
+                given = flag_words(document, lambda key: lines.get(key, 0))
+                launch = replace(launch, words=_with_config(launch.words, given))
         self.script.launches.append(launch)
 
     def _options_file(self, engine: str, words: Sequence[Word]) -> str | None:
@@ -284,6 +288,14 @@ class _Reader:
 
 def _is_shell(name: str) -> bool:
     return name.rsplit("/", 1)[-1] in {"bash", "sh", "zsh", "dash", "env", "python", "python3"} | _WRAPPERS
+
+
+def _with_config(words: Sequence[Word], given: Sequence[Word]) -> tuple[Word, ...]:
+    """The words with those of the `--config` file before the options, so that the command line wins."""
+    first = 1 if words and not words[0].text.startswith("-") else 0
+    at = next(i for i, word in enumerate(words) if word.text.partition("=")[0] == "--config")
+    after = at + (1 if "=" in words[at].text else 2)
+    return (*words[:first], *given, *words[first:at], *words[after:])
 
 
 _PIN = re.compile(r"(vllm|sglang|tensorrt[-_]llm)(?:\[[^\]]*\])?==([0-9][\w.]*)")

@@ -8,7 +8,7 @@ from typing import Any
 from nemolab.core.finding import Finding, Severity
 from nemolab.lint.containers import compose, kubernetes
 from nemolab.lint.launch import Container, Launch, Script, Word, image_engine
-from nemolab.lint.yamltext import all_documents, line_of, mapping_lines, text_of
+from nemolab.lint.yamltext import all_documents, flag_words, line_of, mapping_lines, text_of
 
 _PROFILE_KEYS = {
     *("title", "model", "engine", "engine_version", "image", "revision", "goal", "fits", "notes", "hardware", "args"),
@@ -16,8 +16,17 @@ _PROFILE_KEYS = {
 }
 
 
+# A word of these makes a mapping an options file of TensorRT-LLM.
+_OPTIONS = {
+    *("kv_cache_config", "moe_config", "cuda_graph_config", "speculative_config", "attn_backend", "transforms"),
+    *("enable_attention_dp", "enable_chunked_prefill", "max_batch_size", "max_num_tokens", "max_seq_len", "backend"),
+    *("tensor_parallel_size", "moe_expert_parallel_size", "pipeline_parallel_size", "stream_interval", "build_config"),
+    *("print_iter_log", "disable_overlap_scheduler", "nvfp4_gemm_config", "scheduler_config", "torch_compile_config"),
+}
+
+
 def looks_like_document(text: str) -> str | None:
-    """`kubernetes`, `compose`, `profile` or `options` when the text is YAML of that kind."""
+    """`kubernetes`, `compose`, `profile`, `config` or `options` when the text is YAML of that kind."""
     if re.search(r"(?m)^apiVersion:\s*\S", text) and re.search(r"(?m)^kind:\s*\S", text):
         return "kubernetes"
     if re.search(r"(?m)^services:\s*(#.*)?$", text):
@@ -30,9 +39,9 @@ def looks_like_document(text: str) -> str | None:
         return None
     if {"model", "engine"} <= set(keys):
         return "profile"
-    if re.match(r"\s*(?:#.*\n|---\s*\n|\s*\n)*[A-Za-z_][\w-]*:(\s|$)", text):
-        return "options"
-    return None
+    if any("-" in key for key in keys) and "model" in keys:
+        return "config"
+    return "options" if _OPTIONS & set(keys) else None
 
 
 def is_profile(text: str) -> bool:
@@ -58,6 +67,11 @@ def read_document(text: str, kind: str) -> Script:
             compose(document, script, text)
     elif kind == "profile":
         profile(documents[0] if documents else {}, script, text)
+    elif kind == "config":
+        body = documents[0] if documents and isinstance(documents[0], dict) else {}
+        model = Word(text_of(body.get("model")), line_of(text, "model:"))
+        rest = flag_words({k: v for k, v in body.items() if k != "model"}, lambda key: line_of(text, f"{key}:"))
+        script.launches.append(Launch("vllm", "vllm serve", (model, *rest), line=1))
     else:
         _, lines, _ = mapping_lines(text, 1)
         body = documents[0] if documents and isinstance(documents[0], dict) else {}
@@ -94,20 +108,8 @@ def profile(document: Any, script: Script, text: str) -> None:
             Word("--model-path", line_of(text, "model:")),
             Word(text_of(document.get("model")), line_of(text, "model:")),
         ]
-    for key, value in args.items() if isinstance(args, dict) else ():
-        line = line_of(text, f"{key}:")
-        flag = f"--{key}".replace("_", "-") if engine != "trtllm" else f"--{key}"
-        if value is True:
-            words.append(Word(flag, line))
-        elif value is False:
-            words.append(Word(f"--no-{flag[2:]}", line))
-        elif isinstance(value, dict):
-            import json
-
-            words += [Word(flag, line), Word(json.dumps(value), line, quoted=True)]
-        elif value is not None:
-            items = value if isinstance(value, list) else [value]
-            words += [Word(flag, line), *(Word(text_of(v), line) for v in items)]
+    if isinstance(args, dict):
+        words += flag_words(args, lambda key: line_of(text, f"{key}:"), dashes=engine != "trtllm")
     env = (
         {str(k): (text_of(v), line_of(text, f"{k}:")) for k, v in (document.get("env") or {}).items()}
         if isinstance(document.get("env"), dict)

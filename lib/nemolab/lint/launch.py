@@ -88,7 +88,8 @@ class Script:
         launches: server starts, in order.
         commands: every simple command, launches included, for rules on what stands around a launch.
         findings: what is wrong with the text itself.
-        kind: `shell`, `compose`, `kubernetes`, `profile` or `options` (a TensorRT-LLM file).
+        kind: `shell`, `compose`, `kubernetes`, `profile`, `config` (of `vllm serve --config`) or `options`
+            (of TensorRT-LLM).
     """
 
     text: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from nemolab.core.finding import Finding, Severity
@@ -91,3 +92,24 @@ def text_of(value: Any) -> str:
     if value is True or value is False:
         return str(value).lower()
     return "" if value is None else str(value)
+
+
+def flag_words(settings: dict[Any, Any], line: Callable[[str], int], *, dashes: bool = True) -> list[Word]:
+    """Settings of a mapping as the words that vLLM and SGLang make of their `--config FILE`: `key: value` is
+    `--key value`, true a switch, false its negation, a list several values, a mapping one JSON value."""
+    import json
+
+    words: list[Word] = []
+    for key, value in settings.items():
+        at = line(str(key))
+        flag = f"--{key}".replace("_", "-") if dashes else f"--{key}"
+        if value is True:
+            words.append(Word(flag, at))
+        elif value is False:
+            words.append(Word(f"--no-{flag[2:]}", at))
+        elif isinstance(value, dict):
+            words += [Word(flag, at), Word(json.dumps(value, default=str), at, quoted=True)]
+        elif value is not None:
+            items = value if isinstance(value, list) else [value]
+            words += [Word(flag, at), *(Word(text_of(item), at) for item in items)]
+    return words
