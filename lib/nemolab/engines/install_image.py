@@ -51,38 +51,45 @@ class Image:
 # The user that NVIDIA's registry knows; the key is the password. docs.nvidia.com/ngc, "Accessing the NGC registry".
 NGC_USER, NGC_KEY, NGC = "$oauthtoken", "NGC_API_KEY", "nvcr.io"
 
+# Digests as public Dockerfiles and Go sources pin them; a tag without one can move.
 _COOKBOOK = "NVIDIA-NeMo/Nemotron cookbook, 2026"
-_DYNAMO_DIGEST = "sha256:8401411dc8e968eff9310462102491509e3f93d3ce03d6febc8d5566f067a7b1"
-IMAGES: tuple[Image, ...] = (
-    Image("vllm", "0.22.0", "docker.io/vllm/vllm-openai:v0.22.0", source=_COOKBOOK),
-    Image("vllm", "0.25.1", "docker.io/vllm/vllm-openai:v0.25.1-aarch64", source=_COOKBOOK),
-    Image("vllm", "0.27.1", "docker.io/vllm/vllm-openai:v0.27.1", source=_COOKBOOK),
-    Image("sglang", "0.5.12.post1", "docker.io/lmsysorg/sglang:v0.5.12.post1", source=_COOKBOOK),
-    Image("sglang", "0.5.15", "docker.io/lmsysorg/sglang:v0.5.15", source="SGLang's page of the model, 2026"),
-    Image("trtllm", "1.3.0rc17", "nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc17", key_env=NGC_KEY, source=_COOKBOOK),
-    Image("trtllm", "1.3.0rc24", "nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc24", key_env=NGC_KEY, source=_COOKBOOK),
-    Image(
-        "nim",
-        "2.0.9",
-        "nvcr.io/nim/nvidia/nemotron-3-nano:2.0.9",
-        key_env=NGC_KEY,
-        source="NIM for LLMs documentation and NGC catalogue, 2026",
-    ),
-    Image(
-        "dynamo",
-        "1.4.0",
-        f"nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.4.0@{_DYNAMO_DIGEST}",
-        holds="vLLM 0.26.0, CUDA 13.0",
-        key_env=NGC_KEY,
-        source="ai-dynamo/dynamo 1.4.0 release",
-    ),
-)
+_DIGESTS = {
+    "vllm/vllm-openai:v0.22.0": "0fec7ec5f3e6bc168e54899935fb0557da908a4832a1dbc88e2debcf2f889416",
+    "vllm/vllm-openai:v0.27.1": "0a51ea5b4ae2dc5d81890e5173f54203d2a3ae0cfffe51b8fd2afd4391bfd967",
+    "lmsysorg/sglang:v0.5.15": "af911a303a12516adf23ab8bb89c8fdf161ec0ceafc278a436fa111f5c118988",
+    "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.4.0": "8401411dc8e968eff9310462102491509e3f93d3ce03d6febc8d5566f067a7b1",
+}
+
+
+def _image(engine: str, version: str, name: str, source: str = _COOKBOOK, holds: str = "") -> Image:
+    digest = _DIGESTS.get(name)
+    reference = f"{name}@sha256:{digest}" if digest else name
+    return Image(engine, version, reference, holds, NGC_KEY if registry_of(name) == NGC else "", source)
 
 
 def registry_of(reference: str) -> str:
     """Host of the registry that an image reference names; Docker's own when it names none."""
     first, _, rest = reference.partition("/")
     return first if rest and ("." in first or ":" in first or first == "localhost") else "docker.io"
+
+
+IMAGES: tuple[Image, ...] = (
+    _image("vllm", "0.22.0", "vllm/vllm-openai:v0.22.0"),
+    _image("vllm", "0.25.1", "vllm/vllm-openai:v0.25.1-aarch64"),
+    _image("vllm", "0.27.1", "vllm/vllm-openai:v0.27.1"),
+    _image("sglang", "0.5.12.post1", "lmsysorg/sglang:v0.5.12.post1"),
+    _image("sglang", "0.5.15", "lmsysorg/sglang:v0.5.15", "SGLang's page of the model, 2026"),
+    _image("trtllm", "1.3.0rc17", "nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc17"),
+    _image("trtllm", "1.3.0rc24", "nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc24"),
+    _image("nim", "2.0.9", "nvcr.io/nim/nvidia/nemotron-3-nano:2.0.9", "NGC catalogue, 2026"),
+    _image(
+        "dynamo",
+        "1.4.0",
+        "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.4.0",
+        "ai-dynamo/dynamo 1.4.0 release",
+        "vLLM 0.26.0, CUDA 13.0",
+    ),
+)
 
 
 def find(engine: str, version: str = "") -> Image:

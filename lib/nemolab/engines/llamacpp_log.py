@@ -23,7 +23,7 @@ def _mib(what: str) -> re.Pattern[str]:
 
 LOG = EngineLog(
     engine="llamacpp",
-    banner=re.compile(r"nemolab: xllamacpp |build_info: |llama_model_loader: |srv +load_model: "),
+    banner=re.compile(r"nemolab: xllamacpp |llamacpp_server: error: |build_info: |llama_model_loader: |srv +load_model: "),
     stamp=_stamp,
     first_phase="process start",
     markers=(
@@ -99,6 +99,13 @@ LOG = EngineLog(
             "the file cannot be read as GGUF",
             "check that it is whole and that it is a GGUF file",
             "llama.cpp's own message",
+        ),
+        Symptom(
+            "L-207",
+            re.compile(r"llamacpp_server: error: (?P<what>.+)"),
+            "the embedded server does not take this: {what}",
+            "it knows the options of llama-server that `nemolab serve` uses",
+            "nemolab's own command line",
         ),
         Symptom(
             "L-206",

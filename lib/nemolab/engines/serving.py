@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from nemolab.client.api import openai_client
 from nemolab.client.endpoint import Endpoint
@@ -15,9 +14,7 @@ from nemolab.engines import llamacpp, ports, process, state
 from nemolab.engines.launch import Owner
 from nemolab.engines.llamacpp import Options
 from nemolab.engines.logs import Phase, Quantity
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
+from nemolab.engines.serving_look import phases_sentence
 
 QUESTION = "The special magic number for wild-crane is 7421906. What is the special magic number for wild-crane?"
 
@@ -154,48 +151,9 @@ def release(server_id: str, keep_running: bool = False) -> str:
     return "The server could not be stopped." if left else "The server is stopped; no process and no port is left."
 
 
-def phase_rows(phases: Sequence[Phase]) -> list[dict[str, object]]:
-    """One row a phase: when it began, how long it took, what would shorten it."""
-    return [{"phase": p.name, "begins": p.begins_s, "took": p.seconds, "shorter with": p.saves or "-"} for p in phases]
-
-
-def phase_figure(phases: Sequence[Phase]) -> go.Figure:
-    """The start on a time axis: one bar a phase, from its begin to its end."""
-    import plotly.graph_objects as go
-
-    names = [phase.name for phase in phases]
-    figure = go.Figure(
-        go.Bar(
-            y=names,
-            x=[phase.seconds or 0.0 for phase in phases],
-            base=[phase.begins_s for phase in phases],
-            orientation="h",
-            text=[f"{phase.seconds or 0.0:.3g} s" for phase in phases],
-            textposition="outside",
-            cliponaxis=False,
-            showlegend=False,
-        )
-    )
-    figure.update_yaxes(categoryorder="array", categoryarray=names[::-1])
-    figure.update_xaxes(title_text="seconds since the start", rangemode="tozero")
-    return figure
-
-
-def phase_sentence(serving: Serving) -> str:
-    """The longest phase, in words."""
-    timed = [phase for phase in serving.phases if phase.seconds is not None]
-    if not timed:
-        return f"Ready after {serving.ready_s:.2f} s; the log shows no phases."
-    longest = max(timed, key=lambda phase: phase.seconds or 0.0)
-    return f"Ready after {serving.ready_s:.2f} s; the longest phase was {longest.name!r} with {longest.seconds:.2f} s."
-
-
-def capacity_rows(capacity: dict[str, Quantity]) -> list[dict[str, object]]:
-    """One row a number that the engine printed."""
-    return [
-        {"quantity": name.replace("_", " "), "value": found.value, "unit": found.unit}
-        for name, found in sorted(capacity.items())
-    ]
+def sentence(serving: Serving) -> str:
+    """How the start went, in words."""
+    return f"Ready after {serving.ready_s:.2f} s. {phases_sentence(serving.phases)}"
 
 
 def findings(serving: Serving, answer: Answer) -> tuple[Finding, ...]:

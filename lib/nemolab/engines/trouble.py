@@ -198,8 +198,7 @@ def _old_token_count(report: LogReport) -> Iterator[Cause]:
 
 
 def _silence(report: LogReport) -> Iterator[Cause]:
-    excerpt = len(report.phases) < 2 and not report.engine
-    if report.ready or report.failures or excerpt:
+    if report.ready or report.failures or len(report.phases) < 2:  # an excerpt shows no phases
         return
     phase = report.phases[-1]
     yield Cause(
