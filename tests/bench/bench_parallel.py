@@ -33,7 +33,7 @@ def main(rounds: int) -> int:
         paths = [lab.write(name, notebook(BODY)) for name in names]
         lab.book([step(name, name, needs=[]) for name in names])
         for _ in range(rounds):
-            parallel.append(timed([sys.executable, "-m", "nemolab", "run", "book", "--fresh"], lab))
+            parallel.append(timed([sys.executable, "-m", "nemolab", "run", "book", "--fresh"], lab)[0])
             began = time.perf_counter()
             for path in paths:
                 out = str(Path(folder) / "out.ipynb")

@@ -63,10 +63,14 @@ def run(
       nemolab run --resume quickstart               the newest run, after a failure, a Ctrl-C or a sign-off
       nemolab run --replay 20260115-101500-3f9a     without servers and without measuring
     """
-    from nemolab.runbook import commands
-
     if sum(map(bool, (runbook, resume, replay))) != 1:
         raise UsageError("say one of: RUNBOOK, --resume RUN, --replay RUN", fix="`nemolab list` shows both")
+    if not dry_run:
+        from nemolab.runbook import worker
+
+        worker.warm()  # a process of its own imports papermill, while this one reads the runbook
+    from nemolab.runbook import commands
+
     if replay:
         if sets or dry_run or fresh or until:
             raise UsageError("a replay takes no other option than --jobs")

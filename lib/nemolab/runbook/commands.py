@@ -130,9 +130,6 @@ def _execute(
 ) -> int:
     from datetime import UTC, datetime
 
-    from nemolab.runbook import worker
-
-    worker.warm()  # imports in another process while this one prepares
     from nemolab.runbook import report, runner
 
     resumed = folder is not None

@@ -72,13 +72,11 @@ class Pool:
             active.kill_at = 0.0
 
     def poll(self, timeout: float) -> Iterator[Event]:
-        """Wait up to `timeout` seconds and tell what happened."""
-        ready: dict[Any, str] = {}
-        for name, active in self._active.items():
-            ready[active.process.sentinel] = name
-            if not active.channel.closed:
-                ready[active.channel] = name
-        connection.wait(list(ready), timeout)
+        """Wait up to `timeout` seconds, or until a worker ends, and tell what happened.
+
+        Messages do not wake it: a notebook of a hundred quick cells would have this process compute beside it.
+        """
+        connection.wait([active.process.sentinel for active in self._active.values()], timeout)
         for name, active in list(self._active.items()):
             yield from (Event(name, cell) for cell in _listen(active))
             self._enforce(name, active)

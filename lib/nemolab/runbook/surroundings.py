@@ -26,27 +26,37 @@ _GIB = 1 << 30
 
 
 def host() -> dict[str, Any]:
-    """Facts of this host that matter to a measurement. Names no person, machine or address."""
-    from nemolab.host.collect import facts
+    """Facts of this host that matter to a measurement. Names no person, machine or address.
 
-    found = facts(ports=(), folders={})
+    Only what is cheap to ask, for it is asked beside a measurement: NVML, a process of its own, only where there is
+    an NVIDIA device. The notebook that checks the host asks for everything.
+    """
+    from nemolab.host import driver, machine, nvml
+    from nemolab.host.probe import Probe
+
+    probe = Probe()
+    system, cpu, memory, found = machine.system(probe), machine.cpu(probe), machine.memory(probe), driver.driver(probe)
+    reply = nvml.ask(probe) if driver.nvidia_devices(probe) != 0 or found.module_loaded else nvml.Reply(gpus=())
+    gpus: Any = "unknown" if reply.gpus is None else [_gpu(gpu) for gpu in reply.gpus]
     return {
-        "os": found.system.os,
-        "kernel": found.system.kernel,
-        "architecture": found.system.architecture,
-        "product": found.system.product,
-        "container": found.system.container,
-        "cpu": found.cpu.model,
-        "cpus": found.cpu.logical,
-        "cpus usable": found.cpu.usable,
-        "memory GiB": _gib(found.memory.total),
-        "memory limit GiB": _gib(found.memory.limit),
-        "driver": found.driver.version,
-        "cuda": found.driver.cuda,
-        "gpus": None  # nobody could be asked: unknown, not none
-        if found.gpus is None
-        else [{"name": gpu.name, "memory GiB": _gib(gpu.memory_total)} for gpu in found.gpus],
+        "os": system.os,
+        "kernel": system.kernel,
+        "architecture": system.architecture,
+        "product": system.product,
+        "container": system.container,
+        "cpu": cpu.model,
+        "cpus": cpu.logical,
+        "cpus usable": cpu.usable,
+        "memory GiB": _gib(memory.total),
+        "memory limit GiB": _gib(memory.limit),
+        "driver": reply.driver or found.version,
+        "cuda": reply.cuda,
+        "gpus": gpus,
     }
+
+
+def _gpu(gpu: Any) -> dict[str, Any]:
+    return {"name": gpu.name, "memory GiB": _gib(gpu.memory_total)}
 
 
 def versions(steps: Iterable[StepRecord] = ()) -> dict[str, str]:
