@@ -43,6 +43,17 @@ def test_build_says_what_it_made_and_makes_it_again(tmp_path: Path) -> None:
     assert Path(out).read_bytes() == Path(again).read_bytes()
 
 
+def test_build_is_confirmed_by_the_server(tmp_path: Path) -> None:
+    out = str(tmp_path / "p.txt")
+    with serving(Oracle()) as endpoint:
+        made = document("build", "--tokens", "2K", "--base-url", endpoint.base_url, "--out", out)
+    assert (made["tokens"], made["overhead"], made["server_tokens"]) == (2048, 17, 2048)
+    with serving(Oracle(truncates_at=1000)) as endpoint:
+        code, text = nemolab("build", "--tokens", "2K", "--base-url", endpoint.base_url, "--out", out)
+    assert code == 1
+    assert "the server counts 1,000 (-1048)" in text
+
+
 def test_a_recipe_that_makes_something_else(tmp_path: Path) -> None:
     out = str(tmp_path / "p.txt")
     recipe = Path(document("build", "--tokens", "1K", "--out", out)["recipe"])

@@ -11,7 +11,7 @@ import click
 
 from nemolab.cli.longctx_plan import plan
 from nemolab.cli.longctx_run import run, score
-from nemolab.core.errors import UsageError
+from nemolab.core.errors import ExitCode, UsageError
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -43,7 +43,10 @@ def list_tasks() -> None:
 @click.option("--task", default="niah_single_1", show_default=True, help="One of `nemolab longctx tasks`.")
 @click.option("--tokens", required=True, help="Length, template included: 8192, 128K, 1M.")
 @click.option("--tokenizer", default="miniature", show_default=True, help="Path of a tokenizer.json, or miniature.")
-@click.option("--overhead", type=click.IntRange(0), default=0, help="Tokens that the server's template adds.")
+@click.option("--overhead", type=click.IntRange(0), default=0, help="Tokens that the server's template adds, if known.")
+@click.option("--base-url", default="", help="Server to measure the overhead on, and to confirm the length.")
+@click.option("--model", default="", help="Its model; default: the only one that is served.")
+@click.option("--thinking/--no-thinking", default=False, help="Changes the template of a server.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--depth", "depths", type=click.FloatRange(0, 1), multiple=True, help="Of a needle; repeat for several.")
 @click.option("--question", type=click.IntRange(0), default=0, help="Which of the text's questions.")
@@ -54,23 +57,31 @@ def list_tasks() -> None:
 @click.option("--out", type=click.Path(dir_okay=False), required=True, help="File for the prompt.")
 @_JSON
 def build(
-    task: str, tokens: str, tokenizer: str, overhead: int, seed: int, depths: tuple[float, ...], question: int,
-    questions: int, documents: tuple[str, ...], fast: Any, recipe_path: str | None, out: str, as_json: bool,
-) -> None:  # fmt: skip
+    task: str, tokens: str, tokenizer: str, overhead: int, base_url: str, model: str, thinking: bool, seed: int,
+    depths: tuple[float, ...], question: int, questions: int, documents: tuple[str, ...], fast: Any,
+    recipe_path: str | None, out: str, as_json: bool,
+) -> int:  # fmt: skip
     """Build one prompt of exact length; its recipe goes to OUT.recipe.json, one line.
 
-    The length is exact to the token after the template if --overhead is what `longctx run` measured on the server.
+    With --base-url the server's template is measured with two tiny requests, and the server counts the prompt: exit
+    code 1 when it counts another length. That costs one prefill.
     """
     import time
 
+    from nemolab.client.attach import attach
     from nemolab.core.files import write_atomic
     from nemolab.longctx import Builder, Counter
+    from nemolab.longctx.calibrate import confirm, measure
     from nemolab.longctx.recipe import Recipe, prepare, read
     from nemolab.longctx.suite import tokenizer_path
     from nemolab.models import length
 
     started = time.process_time()
     builder = Builder(Counter(tokenizer_path(tokenizer), fast))
+    extra = {"chat_template_kwargs": {"enable_thinking": thinking}}
+    endpoint = attach(base_url, model) if base_url else None
+    if endpoint is not None:
+        overhead = measure(endpoint, builder.counter, extra)
     ready = time.process_time()
     recipe = Recipe(
         task, seed, length(tokens), overhead, depths or (0.5,), questions, question, builder.counter.sha256, documents
@@ -82,9 +93,11 @@ def build(
     recipe = replace(recipe, sha256=prompt.sha256)
     write_atomic(Path(out), prompt.text)
     write_atomic(Path(f"{out}.recipe.json"), recipe.line() + "\n")
+    counted = confirm(endpoint, prompt.text, extra) if endpoint is not None else None
     document = {
         "tokens": prompt.tokens + recipe.overhead,
         "overhead": recipe.overhead,
+        "server_tokens": counted,
         "needles": [{"depth": n.depth, "wanted": n.wanted, "offset": n.offset, "line": n.line} for n in prompt.needles],
         "expected": list(prompt.question.expected),
         "sha256": prompt.sha256,
@@ -95,13 +108,17 @@ def build(
         "peak_memory_mib": _peak_mib(),
         "recipe": f"{out}.recipe.json",
     }
+    code = ExitCode.PASSED if counted in (None, document["tokens"]) else ExitCode.FAILED
     if as_json:
         click.echo(json.dumps(document, indent=1))
-        return
+        return code
     click.echo(f"{out}: {document['tokens']:,} tokens, exact, counted with {builder.counter.name} in {cpu:.2f} CPU-s")
     for needle in prompt.needles:
         click.echo(f"  {needle.offset:>9,}  {100 * needle.depth:6.2f} %  {needle.line}")
     click.echo(f"  expected: {', '.join(prompt.question.expected) or 'a refusal'}; sha256 {prompt.sha256}")
+    if counted is not None:
+        click.echo(f"  the server counts {counted:,} ({counted - prompt.tokens - recipe.overhead:+d})")
+    return code
 
 
 def _peak_mib() -> float:

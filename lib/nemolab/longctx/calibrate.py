@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nemolab.client.endpoint import Endpoint
-from nemolab.client.stream import stream_chat
+from nemolab.client.session import open_session
+from nemolab.client.stream import StreamResult, stream_chat
+from nemolab.core import aio
 from nemolab.core.errors import NemolabError
 from nemolab.longctx.tokens import Counter
 
@@ -21,19 +22,10 @@ _TEXTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """Attributes:
-    overhead: tokens that the server's template adds to a user message.
-    """
-
-    overhead: int
-
-
 async def calibrate(
     session: aiohttp.ClientSession, endpoint: Endpoint, counter: Counter, extra: dict[str, Any], total_s: float = 120.0
-) -> Calibration:
-    """Measure the template's tokens.
+) -> int:
+    """Tokens that the server's template adds to a user message.
 
     Args:
         extra: what every request will carry, because it can change the template (`enable_thinking`).
@@ -43,8 +35,7 @@ async def calibrate(
     """
     seen = []
     for text in _TEXTS:
-        body = {"messages": [{"role": "user", "content": text}], "max_tokens": 1, "temperature": 0} | extra
-        got = await stream_chat(session, endpoint, body, stall_s=total_s, total_s=total_s)
+        got = await _tiny(session, endpoint, text, extra, total_s)
         if not got.ok or got.prompt_tokens is None:
             what = f"{got.error_class}: {got.error}" if not got.ok else "no usage in its answer"
             raise NemolabError(
@@ -59,4 +50,39 @@ async def calibrate(
             where=endpoint.base_url,
             fix="give the tokenizer.json of the model that is served",
         )
-    return Calibration(seen[0])
+    return seen[0]
+
+
+def measure(endpoint: Endpoint, counter: Counter, extra: dict[str, Any]) -> int:
+    """`calibrate` from plain code."""
+
+    async def work() -> int:
+        async with open_session(endpoint) as session:
+            return await calibrate(session, endpoint, counter, extra)
+
+    return aio.run(work())
+
+
+def confirm(endpoint: Endpoint, text: str, extra: dict[str, Any], total_s: float = 3600.0) -> int:
+    """Tokens that the server itself counts for a message: the last word on a prompt's length, at one prefill's cost.
+
+    Raises:
+        NemolabError: no answer, or none that says.
+    """
+
+    async def work() -> StreamResult:
+        async with open_session(endpoint) as session:
+            return await _tiny(session, endpoint, text, extra, total_s)
+
+    got = aio.run(work())
+    if not got.ok or got.prompt_tokens is None:
+        what = f"{got.error_class}: {got.error}" if not got.ok else "no usage in its answer"
+        raise NemolabError(f"the server did not count the prompt: {what}", where=endpoint.base_url)
+    return got.prompt_tokens
+
+
+async def _tiny(
+    session: aiohttp.ClientSession, endpoint: Endpoint, text: str, extra: dict[str, Any], total_s: float
+) -> StreamResult:
+    body = {"messages": [{"role": "user", "content": text}], "max_tokens": 1, "temperature": 0} | extra
+    return await stream_chat(session, endpoint, body, stall_s=total_s, total_s=total_s)

@@ -114,7 +114,7 @@ class _Run:
         if suite.thinking is not None:
             extra["chat_template_kwargs"] = {"enable_thinking": suite.thinking}
         async with open_session(endpoint) as session:
-            self._overhead = (await calibrate(session, endpoint, counter, extra)).overhead
+            self._overhead = await calibrate(session, endpoint, counter, extra)
             asker = Asker(session, endpoint, suite, self._overhead, extra)
             for length in sorted(suite.lengths):
                 if not await self._length(asker, length):
