@@ -6,13 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nemolab.core.errors import NemolabError
-from nemolab.core.finding import Severity
+from nemolab.core.finding import Finding, Severity
 from nemolab.lint.case import Case, Findings, label
 from nemolab.lint.registry import rule
 
 if TYPE_CHECKING:
-    from nemolab.models.gpus import GpuKind
-    from nemolab.models.request import Request
+    from nemolab.models import GpuKind, Plan, Request
 
 GIB = 1 << 30
 _ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm"}
@@ -64,13 +63,27 @@ def request_of(case: Case, gpu: GpuKind | None) -> Request:
     )
 
 
-def _disputed(case: Case) -> str:
-    """Who says that this model serves on this GPU, for a launch that arithmetic refuses."""
-    if case.model is None or case.gpu is None:
-        return ""
-    for disagreement in case.model.disagreements:
-        if case.gpu.name.upper() in disagreement.question.upper() and "fit" in disagreement.question:
-            return "; ".join(f"{answer}: {who}" for answer, who in disagreement.answers)
+_SOURCE = "planner: published weights, and the engine's own cache arithmetic"
+# Engines that choose the fraction themselves when none is given leave about this much to the pools.
+_OWN_CHOICE = 0.93
+# Parts of the plan are estimates: a launch that misses the budget by less than this is in doubt, not wrong.
+_DOUBT = 0.02
+
+
+def listed_by(case: Case) -> str:
+    """Pages that list this model on this hardware, for a launch that arithmetic refuses."""
+    from nemolab.models.listed import LISTINGS, PAGES
+
+    s = case.settings
+    for listing in LISTINGS:
+        if (
+            case.model is not None
+            and case.gpu is not None
+            and (listing.model, listing.gpu) == (case.model.name, case.gpu.name)
+            and (listing.tensor_parallel_size, listing.pipeline_parallel_size) == (s.tp, s.pp)
+            and s.dp == listing.data_parallel_size == 1
+        ):
+            return "; ".join(PAGES[who] for who in listing.who)
     return ""
 
 
@@ -79,82 +92,93 @@ def memory(case: Case) -> Findings:
     if case.model is None or case.model.architecture is None or case.launch.entry == "options file":
         return
     s = case.settings
-    source = "planner: closed form of vLLM's hybrid cache and published weights" if case.engine == "vllm" else "planner"
-    if case.gpus and s.gpus > case.gpus:
-        nodes = case.number("nnodes") or 1
-        if s.gpus > case.gpus * nodes:
-            yield case.find(
-                "R-MEM",
-                Severity.ERROR,
-                f"{s.gpus} ranks (TP {s.tp} x PP {s.pp} x DP {s.dp}) on {case.gpus} GPUs",
-                "lower the parallelism, or give more GPUs",
-                source,
-                *_TP,
-            )
-            return
-    try:
-        from nemolab.models.planner import Fit, plan
-
-        if case.gpu is None:
-            from nemolab.models.sharding import rank_weights
-
-            asked = request_of(case, None)
-            need = rank_weights(case.model.shape, case.model.layout, asked.parallel, mtp=asked.mtp).total / GIB
-            yield case.find(
-                "R-MEM",
-                Severity.UNKNOWN,
-                f"memory is not checked: the GPU is unknown; {case.model.name} needs "
-                f"{need:.1f} GiB of weights on each of {s.gpus} GPU{'s' * (s.gpus > 1)}",
-                "say --gpu (and --gpus)",
-                source,
-                *_TP,
-            )
-            return
-        found = plan(request_of(case, case.gpu))
-    except NemolabError as error:
+    if case.gpus and s.gpus > case.gpus * (case.number("nnodes") or 1):
         yield case.find(
             "R-MEM",
-            Severity.ERROR if "heads" in error.what else Severity.UNKNOWN,
-            f"{error.what}",
-            error.fix or "check the parallelism",
-            source,
+            Severity.ERROR,
+            f"{s.gpus} ranks (TP {s.tp} x PP {s.pp} x DP {s.dp}) on {case.gpus} GPUs",
+            "lower the parallelism, or give more GPUs",
+            _SOURCE,
             *_TP,
         )
         return
-    have, need = found.budget / GIB, (found.weights.total + found.overhead.total) / GIB
-    share = f"{found.request.utilisation:.2f} of {found.request.total_memory / GIB:.1f} GiB"
-    if found.fit is Fit.NO:
-        offloaded = s.offload_gib and found.available_kv >= 0
-        disputed = _disputed(case)
-        what = (
-            f"{case.model.name} needs {found.weights.total / GIB:.1f} GiB of weights and about "
-            f"{found.overhead.total / GIB:.1f} GiB besides on each {case.gpu.name}, "
-            f"but {share} is {have:.1f} GiB"
-            if found.available_kv < 0
-            else f"one request of {found.request.length:,} tokens needs {found.request_bytes / GIB:.1f} "
-            f"GiB per GPU, and {found.available_kv / GIB:.1f} GiB are left after weights ({share})"
-        )
-        if offloaded:
-            return
-        severity = Severity.DISAGREE if disputed and abs(need - have) / have < 0.1 else Severity.ERROR
+    try:
+        if case.gpu is None:
+            yield _unknown_gpu(case)
+        else:
+            from nemolab.models import plan
+
+            yield from _held_against(case, plan(request_of(case, case.gpu)))
+    except NemolabError as error:
+        heads = "heads" in error.what
         yield case.find(
             "R-MEM",
-            severity,
-            f"{what}; {label(case)} would not start" + (f". Sources differ: {disputed}" if disputed else ""),
-            _what_fits(case),
-            source,
+            Severity.ERROR if heads else Severity.UNKNOWN,
+            f"{error.what}" + (f": {label(case)} refuses to start" if heads else ""),
+            error.fix or "check the parallelism",
+            _SOURCE,
             *_TP,
         )
-    elif found.fit is Fit.TIGHT:
+
+
+def _unknown_gpu(case: Case) -> Finding:
+    from nemolab.models.sharding import rank_weights
+
+    assert case.model is not None
+    asked, count = request_of(case, None), case.settings.gpus
+    need = rank_weights(case.model.shape, case.model.layout, asked.parallel, mtp=asked.mtp).total / GIB
+    return case.find(
+        "R-MEM",
+        Severity.UNKNOWN,
+        f"memory is not checked: the GPU is unknown; {case.model.name} needs {need:.1f} GiB of weights on each of "
+        f"{count} GPU{'s' * (count > 1)}",
+        "say --gpu (and --gpus)",
+        _SOURCE,
+        *_TP,
+    )
+
+
+def _held_against(case: Case, found: Plan) -> Findings:
+    from nemolab.models import Fit
+
+    asked = found.request
+    share = f"{asked.utilisation:.2f} of {asked.total_memory / GIB:.1f} GiB"
+    if found.fit is Fit.YES:
+        return
+    if found.fit is Fit.TIGHT:
         yield case.find(
             "R-MEM",
             Severity.WARNING,
             f"less than 5 % of the budget is left: {found.headroom / GIB:.1f} "
             f"GiB after weights and one request ({share})",
             _what_fits(case),
-            source,
+            _SOURCE,
             *_TP,
         )
+        return
+    if case.settings.offload_gib and found.available_kv >= 0:
+        return
+    budget = found.budget
+    if case.engine != "vllm" and case.settings.utilisation is None:
+        budget = int(asked.total_memory * _OWN_CHOICE)
+        share = f"the engine chooses its share; {_OWN_CHOICE} of {asked.total_memory / GIB:.1f} GiB"
+    needed = found.weights.total + found.overhead.total + found.request_bytes
+    what = (
+        f"{asked.model.name} needs {found.weights.total / GIB:.1f} GiB of weights, about "
+        f"{found.overhead.total / GIB:.1f} GiB besides and {found.request_bytes / GIB:.1f} GiB for one request of "
+        f"{asked.length:,} tokens on each {asked.gpu.name}; there are {budget / GIB:.1f} GiB ({share})"
+    )
+    pages = listed_by(case)
+    if needed - budget <= _DOUBT * budget:
+        severity, end = Severity.WARNING, "too tight to be sure"
+    elif pages and needed <= asked.total_memory:
+        severity, end = Severity.DISAGREE, f"{label(case)} would not start, yet it is listed: {pages}"
+    else:
+        severity, end = (
+            Severity.ERROR,
+            f"{label(case)} would not start" + (f", though listed: {pages}" if pages else ""),
+        )
+    yield case.find("R-MEM", severity, f"{what}: {end}", _what_fits(case), _SOURCE, *_TP)
 
 
 # The planner names its remedies as vLLM spells them.
@@ -196,74 +220,3 @@ def _what_fits(case: Case) -> str:
     for theirs, own in _SPELLED.get(case.engine or "", ()):
         text = text.replace(theirs, own)
     return text or "no single change makes it fit: use a smaller checkpoint or larger GPUs"
-
-
-@rule("R-SEQS", "as many sequences as the Mamba pool has states for", "vllm")
-def sequences(case: Case) -> Findings:
-    s = case.settings
-    if case.model is None or case.model.architecture is None or case.gpu is None or not case.hybrid:
-        return
-    wanted = s.sequences
-    if not wanted or s.offload_gib:
-        return  # how much of the host's memory helps is not modelled
-    from nemolab.models.planner import plan
-
-    try:
-        found = plan(request_of(case, case.gpu))
-    except NemolabError:
-        return
-    if found.available_kv > 0 and found.sequences and wanted > found.sequences:
-        yield case.find(
-            "R-SEQS",
-            Severity.ERROR if wanted > found.sequences * 1.1 else Severity.WARNING,
-            f"{wanted} sequences need a Mamba state each, and the pool holds about "
-            f"{found.sequences}: the engine refuses to start",
-            f"lower --max-num-seqs to {_down(found.sequences)}",
-            "vLLM hybrid cache; retail-shopping-assistant#95; NVIDIA-NeMo/RL#2620",
-            "max_num_seqs",
-        )
-
-
-def _down(number: int) -> int:
-    return max(1, 1 << (number.bit_length() - 1))
-
-
-@rule("R-TPALIGN", "expert shards stay aligned to the quantisation's groups", "vllm", "sglang", "trtllm")
-def alignment(case: Case) -> Findings:
-    model, s = case.model, case.settings
-    if model is None or model.architecture is None or model.precision not in ("nvfp4", "fp8"):
-        return
-    if s.ep and (case.engine == "vllm" or (isinstance(s.ep, int) and s.ep >= s.tp)):
-        return
-    width, ranks = model.shape.moe_intermediate_size, s.tp
-    if not width or ranks == 1:
-        return
-    if model.shape.num_attention_heads % ranks:
-        return  # R-MEM says that the heads cannot be split
-    source = "expert width of the checkpoint's config; vllm#43908, vllm#41947, vllm#36807"
-    if width % ranks or (model.precision == "nvfp4" and width // ranks % 16):
-        padded = case.engine == "vllm"
-        share = f"{width} / {ranks} = {width / ranks:g}"
-        yield case.find(
-            "R-TPALIGN",
-            Severity.ERROR if width % ranks or not padded else Severity.WARNING,
-            f"the expert width per rank, {share}, is not a multiple of 16, the group of NVFP4 scales"
-            + (": some vLLM versions pad it, others refuse" if padded and not width % ranks else ""),
-            "use a smaller tensor parallelism, or expert parallelism",
-            source,
-            *_TP,
-        )
-    elif width // ranks % 64:
-        marlin = s.moe_backend in ("marlin",) or (
-            case.gpu is not None and case.gpu.compute_capability.startswith(("8", "9", "12"))
-        )
-        severity = Severity.WARNING if marlin else Severity.INFO
-        yield case.find(
-            "R-TPALIGN",
-            severity,
-            f"the expert width per rank, {width} / {ranks} = {width // ranks}, is not a multiple "
-            "of 64: Marlin kernels need padding, which older versions lack",
-            "use a smaller tensor parallelism, expert parallelism, or a version that pads",
-            source,
-            *_TP,
-        )
