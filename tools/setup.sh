@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prepare a checkout: tools/setup.sh report|dev|lab. uv is bootstrapped into .uv, the lab lives in .venv, and nothing
-# else is touched, except that `dev` on Debian or Ubuntu as root installs what the browser tests need.
+# else is touched, except that `dev` on Debian or Ubuntu as root installs what the tests of pages and of rendered files need.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kind=${1:-report}
@@ -61,13 +61,15 @@ if [ "$kind" = dev ]; then
   missing=()
   command -v chromium >/dev/null || command -v chromium-browser >/dev/null || missing+=(chromium fonts-dejavu-core)
   command -v pdftoppm >/dev/null || missing+=(poppler-utils)
+  command -v shellcheck >/dev/null || missing+=(shellcheck)
+  command -v systemd-analyze >/dev/null || missing+=(systemd)
   if [ ${#missing[@]} -gt 0 ]; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-      echo "setup: ${missing[*]} from the distribution, for the browser tests"
+      echo "setup: ${missing[*]} from the distribution, for the tests"
       { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >/dev/null 2>&1 ||
-        echo "setup: could not install ${missing[*]}; the browser tests will be skipped" >&2
+        echo "setup: could not install ${missing[*]}; the tests that need them will be skipped" >&2
     else
-      echo "setup: without ${missing[*]} the browser tests are skipped (apt-get install ${missing[*]})" >&2
+      echo "setup: without ${missing[*]} some tests are skipped (apt-get install ${missing[*]})" >&2
     fi
   fi
 fi

@@ -235,7 +235,11 @@ def yaml_text(content: Mapping[str, Any]) -> str:
     """A mapping as YAML, in the order it is in."""
     import yaml
 
-    text: str = yaml.safe_dump(dict(content), sort_keys=False, default_flow_style=False, width=120)
+    class Plain(yaml.SafeDumper):
+        def ignore_aliases(self, data: object) -> bool:
+            return True
+
+    text: str = yaml.dump(dict(content), Dumper=Plain, sort_keys=False, default_flow_style=False, width=120)
     return text
 
 

@@ -19,22 +19,18 @@ from pydantic import ValidationError
 from nemolab.core import located, paths
 from nemolab.core.errors import UsageError
 from nemolab.core.located import Located, nearest
+from nemolab.engines import profile_layers as layers
 from nemolab.engines.profile_schema import (
     Disagreement,
-    File,
     Hardware,
-    Layer,
     Reason,
     Secret,
     Value,
-    parse,
 )
 
 __all__ = ["Disagreement", "Hardware", "Profile", "Reason", "Secret", "Value", "changed", "every", "load", "names"]
 
 _REQUIRED = ("title", "model", "engine", "engine_version", "goal")
-_WORDS = ("title", "model", "engine", "engine_version", "image", "revision", "goal", "fits", "notes")
-_MAPS = ("args", "env", "files", "frontend", "ports", "secrets", "reasons")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +94,7 @@ class Profile:
     @property
     def settings(self) -> tuple[str, ...]:
         """Everything that needs a reason: flags, variables, keys of options files (dotted)."""
-        keys = (key for content in self.files.values() for key in _leaves(content))
+        keys = (key for content in self.files.values() for key in layers.leaves(content))
         return (*self.args, *self.frontend, *self.env, *keys)
 
     @property
@@ -138,35 +134,24 @@ def load(name: str | Path, variant: str | None = None) -> Profile:
     """
     path, named = _find(str(name))
     variant = variant or named
-    layers = list(_layers(path))
-    source = layers[-1][0]
-    variants = _variants(layers)
+    chain = list(layers.layers(path))
+    source = chain[-1][0]
+    variants = layers.variants(chain)
     if variant and variant not in variants:
         raise UsageError(
             f"no variant {variant!r}", where=str(path), fix=nearest(variant, variants) if variants else "it has none"
         )
-    merged = _Merged()
-    for at, layer in layers:
+    merged = layers.Merged()
+    for at, layer in chain:
         merged.add(at, (), layer)
     titled = False
-    for at, layer in layers if variant else ():
+    for at, layer in chain if variant else ():
         if over := layer.variants.get(str(variant)):
             merged.add(at, ("variants", str(variant)), over)
             titled |= over.title is not None
     if variant and not titled and "title" in merged.words:
         merged.words["title"] += f", {variant}"
     return _checked(merged, path, variant or "", variants, source)
-
-
-def _variants(layers: list[tuple[Located, File]]) -> tuple[str, ...]:
-    """Names of the variants of all layers; `null` in one takes a variant of a base away."""
-    found: dict[str, bool] = {}
-    for source, layer in layers:
-        for name, over in layer.variants.items():
-            if over is None and name not in found:
-                raise UsageError(f"no base has a variant {name!r}", where=source.at("variants", name))
-            found[name] = over is not None
-    return tuple(name for name, there in found.items() if there)
 
 
 def changed(profile: Profile, changes: Mapping[str, str]) -> Profile:
@@ -217,84 +202,12 @@ def _find(name: str) -> tuple[Path, str | None]:
     raise UsageError(f"no profile {name!r}", where=str(folder()), fix=nearest(stem, names()))
 
 
-def _layers(path: Path, seen: tuple[Path, ...] = ()) -> Iterator[tuple[Located, File]]:
-    """The files from the lowest base to the profile itself."""
-    source = located.read(path)
-    file = parse(source)
-    if file.extends:
-        base = path.parent / f"{file.extends}.yaml"
-        if base in (*seen, path):
-            raise UsageError("extends itself", where=source.at("extends"))
-        if not base.exists():
-            known = [p.stem for p in path.parent.glob("_*.yaml")]
-            raise UsageError(f"no base {file.extends!r}", where=source.at("extends"), fix=nearest(file.extends, known))
-        yield from _layers(base, (*seen, path))
-    yield source, file
-
-
-@dataclass(slots=True)
-class _Merged:
-    """Layers put over each other, with the line of each part."""
-
-    words: dict[str, Any] = field(default_factory=dict)
-    hardware: dict[str, Any] = field(default_factory=dict)
-    maps: dict[str, dict[str, Any]] = field(default_factory=lambda: {name: {} for name in _MAPS})
-    disagreements: list[Disagreement] = field(default_factory=list)
-    lines: dict[str, str] = field(default_factory=dict)
-
-    def add(self, source: Located, at: tuple[str | int, ...], layer: Layer) -> None:
-        for name in _WORDS:
-            if (value := getattr(layer, name)) is not None:
-                self.words[name] = value
-                self.lines[name] = source.at(*at, name)
-        self.hardware |= layer.hardware
-        if layer.hardware:
-            self.lines["hardware"] = source.at(*at, "hardware")
-        for name in _MAPS:
-            self._map(name, getattr(layer, name), source, (*at, name))
-        self.disagreements += layer.disagreements
-
-    def _map(self, name: str, layer: Mapping[str, Any], source: Located, at: tuple[str | int, ...]) -> None:
-        for key, value in layer.items():
-            if value is None:
-                if key not in self.maps[name]:
-                    raise UsageError(f"{key!r} is not set, so it cannot be taken away", where=source.at(*at, key))
-                del self.maps[name][key]
-                continue
-            old = self.maps[name].get(key)
-            deep = name == "files" and isinstance(old, dict)
-            self.maps[name][key] = _deep(old, value) if deep and isinstance(old, dict) else value
-            for path in [(key,), *((key, *leaf.split(".")) for leaf in _leaves(value) if name == "files")]:
-                self.lines[".".join((name, *path))] = source.at(*at, *path)
-
-
-def _deep(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    result = dict(old)
-    for key, value in new.items():
-        below = result.get(key)
-        if value is None:
-            result.pop(key, None)
-        elif isinstance(value, dict) and isinstance(below, dict):
-            result[key] = _deep(below, value)
-        else:
-            result[key] = value
-    return result
-
-
-def _leaves(content: object, path: str = "") -> Iterator[str]:
-    if isinstance(content, Mapping) and content:
-        for key, value in content.items():
-            yield from _leaves(value, f"{path}.{key}" if path else str(key))
-    elif path:
-        yield path
-
-
 def _prefixes(setting: str) -> list[str]:
     parts = setting.split(".")
     return [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
 
 
-def _checked(merged: _Merged, path: Path, variant: str, variants: tuple[str, ...], source: Located) -> Profile:
+def _checked(merged: layers.Merged, path: Path, variant: str, variants: tuple[str, ...], source: Located) -> Profile:
     at = ("variants", variant) if variant else ()
     for name in _REQUIRED:
         if not merged.words.get(name):
@@ -326,7 +239,7 @@ def _checked(merged: _Merged, path: Path, variant: str, variants: tuple[str, ...
     )
 
 
-def _known(merged: _Merged, hardware: Hardware, where: str) -> None:
+def _known(merged: layers.Merged, hardware: Hardware, where: str) -> None:
     """Refuse a model, a GPU or a division that nothing is known of."""
     from nemolab import models
     from nemolab.lint import hardware as kinds

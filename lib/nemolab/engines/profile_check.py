@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nemolab.core.finding import Finding, Severity
-from nemolab.engines.command import Place, command, repository
+from nemolab.engines.command import Node, Place, command, repository
 from nemolab.engines.profile import Profile, load
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ def script(profile: Profile) -> Script:
     """The profile as lint's reader would hand it over: one launch, each word with its line."""
     from nemolab.lint.launch import Launch, Script, Word
 
-    made = command(profile, Place(repository(profile) or profile.model, config="/config"))
+    node = Node("0", "head") if profile.hardware.nodes > 1 and profile.engine in ("vllm", "sglang") else None
+    made = command(profile, Place(repository(profile) or profile.model, config="/config", node=node))
     entry, skip = _ENTRY[profile.engine]
     words: list[Word] = []
     line = _line(profile, "model")

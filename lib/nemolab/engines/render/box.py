@@ -109,7 +109,7 @@ def not_dynamo(profile: Profile, target: str) -> None:
 def _cache_env(profile: Profile, cache: str) -> dict[str, str]:
     """Where checkpoints and compiled kernels are kept, so that a second start finds them."""
     if profile.engine == "nim":
-        return {"HF_HOME": cache} if not repository(profile) else {}
+        return {}
     found = {"HF_HOME": cache, "TRITON_CACHE_DIR": f"{cache}/cache/triton"}
     if profile.engine in ("vllm", "dynamo"):
         found["VLLM_CACHE_ROOT"] = f"{cache}/cache/vllm"

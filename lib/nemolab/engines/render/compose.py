@@ -21,13 +21,13 @@ def render(profile: Profile, settings: Settings) -> dict[str, str]:
     boxes.not_dynamo(profile, "compose")
     made = boxes.box(profile, settings)
     head = comment(boxes.headed(profile, "compose", made.sizes.assumption))
-    document = {"name": made.name, "services": {profile.engine: _service(made, settings)}}
+    document = {"services": {profile.engine: _service(made, settings)}}
     return boxes.with_files(made, {"compose.yaml": head + yaml_text(document)})
 
 
 def _service(made: boxes.Box, settings: Settings) -> dict[str, Any]:
     profile = made.profile
-    service: dict[str, Any] = {"image": compose(made.image)}
+    service: dict[str, Any] = {"image": compose(made.image), "container_name": made.name}
     if made.command.image_argv:
         service["command"] = [compose(word) for word in made.command.image_argv]
     environment = {name: compose(value) for name, value in made.env}
@@ -36,9 +36,7 @@ def _service(made: boxes.Box, settings: Settings) -> dict[str, Any]:
     service["environment"] = environment
     service["ports"] = [f"{settings.bind}:{profile.port}:{profile.port}"]
     service["volumes"] = [
-        {"type": "bind", "source": compose(mount.source), "target": mount.target}
-        | ({"read_only": True} if mount.read_only else {"bind": {"create_host_path": True}})
-        for mount in made.mounts
+        compose(f"{mount.source}:{mount.target}" + (":ro" if mount.read_only else "")) for mount in made.mounts
     ]
     service["shm_size"] = f"{settings.shm_gib}gb"
     service["ulimits"] = {"memlock": -1, "nofile": {"soft": 65536, "hard": 65536}}

@@ -66,9 +66,10 @@ def _component(name: str, kind: str, replicas: int, made: boxes.Box, settings: S
     if kind == "frontend":
         spec.pop("nodeSelector", None)
         spec.pop("tolerations", None)
-    volumes = [v for v in pods.volumes(made, settings, f"{made.name}-models") if kind == "worker" or v["name"] != "shm"]
+    volumes = [v for v in pods.volumes(made, settings, f"{made.name}-models") if v["name"] != "shm"]
     component: Object = {"name": name, "type": kind, "replicas": replicas}
     if kind == "worker":
+        # The operator mounts it on /dev/shm.
         component["sharedMemorySize"] = f"{settings.shm_gib}Gi"
     template = {"metadata": {"labels": pods.labels(made.name, profile.engine)}}
     return component | {"podTemplate": {**template, "spec": {**spec, "containers": [container], "volumes": volumes}}}
@@ -107,6 +108,6 @@ def _worker(made: boxes.Box, settings: Settings) -> Object:
         "livenessProbe": {**probe, "periodSeconds": 30, "failureThreshold": 10},
         "resources": resources,
         "securityContext": pods.security(None, locks_memory=True),
-        "volumeMounts": pods.mounts(made),
+        "volumeMounts": [m for m in pods.mounts(made) if m["name"] != "shm"],
     }
     return _component("VllmWorker", "worker", replicas, made, settings, container)

@@ -140,8 +140,8 @@ def words(argv: tuple[str, ...]) -> list[str]:
 
 
 def claim(made: Box, settings: Settings) -> Object:
-    """The volume for checkpoint and caches; shared when several machines read it."""
-    shared = made.profile.hardware.nodes > 1
+    """The volume for checkpoint and caches; shared when several pods read it."""
+    shared = made.profile.hardware.nodes > 1 or made.profile.engine == "dynamo"
     spec: Object = {
         "accessModes": ["ReadWriteMany" if shared else "ReadWriteOnce"],
         "resources": {"requests": {"storage": f"{made.sizes.storage_gib}Gi"}},

@@ -61,17 +61,15 @@ def _name(made: boxes.Box) -> str:
 
 
 def _script(profile: Profile, what: str, body: str) -> str:
-    return (
-        "#!/usr/bin/env bash\n"
-        + comment(boxes.headed(profile, "ray", what))
-        + 'set -euo pipefail\nhere=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)\nexport here\n'
-        + body
-    )
+    return "#!/usr/bin/env bash\n" + comment(boxes.headed(profile, "ray", what)) + "set -euo pipefail\n" + body
 
 
 def _folder(made: boxes.Box) -> str:
     source = made.mounts[0].source
-    return f'mkdir -p "$here"{shell(source[1:])}\n' if source.startswith("./") else f"mkdir -p {shell(source)}\n"
+    here = 'here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)\n' if "./" in [m.source[:2] for m in made.mounts] else ""
+    return here + (
+        f'mkdir -p "$here"{shell(source[1:])}\n' if source.startswith("./") else f"mkdir -p {shell(source)}\n"
+    )
 
 
 def _run(made: boxes.Box, settings: Settings, *ray: str) -> list[str]:

@@ -72,7 +72,7 @@ def _job(made: boxes.Box, settings: Settings) -> str:
         + _head(made, settings)
         + _mounts(made)
         + f"{shell_lines(run)} &\n"
-        + 'server=$!\ntrap \'kill -TERM "$server"\' TERM INT\nwait "$server"\n'
+        + 'server=$!\ntrap \'kill -TERM "$server"; wait "$server"\' TERM INT\nwait "$server"\n'
     )
 
 

@@ -52,7 +52,7 @@ def _program(profile: Profile, settings: Settings) -> dict[str, str]:
     folder = settings.model_dir or ("" if repository(profile) and not suffix else f"{_ROOT}/{profile.model}{suffix}")
     made = command(profile, Place(folder, settings.bind, _ETC))
     program = f"{settings.bin or '/usr/local/bin'}/{made.argv[0]}"
-    env = {"HF_HOME": f"/var/lib/{name}"} if settings.models == "" else {"HF_HOME": settings.models}
+    env = {} if suffix else {"HF_HOME": settings.models or f"/var/lib/{name}"}
     lines = [f"Environment={systemd(f'{key}={value}')}\n" for key, value in {**env, **dict(made.env)}.items()]
     service = (
         "".join(lines)
