@@ -160,6 +160,11 @@ def test_a_sign_off_lives_as_long_as_the_key(kept: Kept) -> None:
     assert decision.kept.status is Status.WAITING
 
 
+def test_a_step_of_another_number_runs_again(kept: Kept) -> None:
+    why = kept.why(kept.plan([step("new", needs=[]), *changed(0, needs=[])]))
+    assert why["plan"] == "it was 01_plan and is now 02_plan"
+
+
 def test_key_has_every_part(kept: Kept, tmp_path: Path) -> None:
     from nemolab.runbook.keys import step_key
 

@@ -90,6 +90,8 @@ def _decide(
         return Decision(None, f"{again[0]} runs again", key)
     if key is None:
         return Decision(None, "it needs results that are yet to come")
+    if before.name != step.name:  # its files, and what stands in them, carry the name
+        return Decision(None, f"it was {before.name} and is now {step.name}", key)
     if before.key != key:
         return Decision(None, "code, library or parameters changed", key)
     if missing := _damaged(folder, before):
@@ -101,7 +103,6 @@ def _decide(
         return Decision(None, "it did not meet its expectations", key)
     update = {
         "expectations": met,
-        "name": step.name,
         "sign_off_roles": tuple(step.step.sign_off),
         "sign_offs": tuple(s for s in before.sign_offs if s.key == key),
         "hint": step.step.on_fail or "",

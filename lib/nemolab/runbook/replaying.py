@@ -67,7 +67,7 @@ class _Replay:
             elif path.name != store.LOCK:
                 path.unlink()
         for step in self._steps.values():
-            runner.copy_step(self._source, self._folder, step.name, step.name)
+            runner.copy_step(self._source, self._folder, step.name)
         self._record.write(self._folder)
         self._console.note(f"replay of {self._record.replay_of}: recorded values, nothing is measured")
         try:

@@ -63,6 +63,7 @@ class Runner:
         self._began: dict[str, float] = {}
         self._servers = Servers(record.run_id)
         self._stop: str = ""  # why the run is ending early
+        self._facts = _InBackground(self._look_around)
 
     def run(self) -> RunRecord:
         """Run to the end, whatever it is; the record says what it was.
@@ -70,13 +71,12 @@ class Runner:
         Raises:
             NemolabError: the record cannot be written (a full disk); all processes have been ended by then.
         """
-        facts = _InBackground(_look_around)
         with store.locked(self._folder), self._signals():
             try:
                 self._keep()
                 self._write()
                 self._loop()
-                self._end(facts)
+                self._end()
             except NemolabError as error:  # the folder cannot be written to
                 self._give_up(error)
                 raise
@@ -97,16 +97,20 @@ class Runner:
                 continue
             kept = decision.kept
             if self._kept.folder != self._folder:
-                copy_step(self._kept.folder, self._folder, self._kept_name(step.id), step.name)
-                here = {name.replace(self._kept_name(step.id), step.name, 1): d for name, d in kept.recordings.items()}
-                kept = kept.model_copy(update={"recordings": here})
+                copy_step(self._kept.folder, self._folder, step.name)
             elif kept.kept_from == self._record.run_id:
                 kept = kept.model_copy(update={"kept_from": None})
             self._steps[step.id] = kept
             self._console.ended(kept)
 
-    def _kept_name(self, step_id: str) -> str:
-        return self._planned[step_id].name
+    def _look_around(self) -> dict[str, Any]:
+        """The host's facts. And one rendering of the pages for nothing: templates are then compiled when a report is
+        due, for which this process has time now and the reader has none later."""
+        from nemolab.runbook import report
+
+        found = surroundings.host()
+        report.render(self._folder, self._record)
+        return found
 
     # The loop
 
@@ -184,29 +188,30 @@ class Runner:
             self._put(step.id, status=Status.ERROR, reason=error.what.partition("\n")[0], failure=failed)
             self._console.ended(self._steps[step.id])
             return
-        needed = {need: self._steps[need].key or "skipped" for need in step.needs}
-        key = step.key(results, needed, self._plan.services)
-        self._put(
-            step.id,
-            status=Status.RUNNING,
-            started=datetime.now(UTC),
-            parameters=parameters,
-            key=key,
-            code_sha256=step.contract.code_sha256,
-        )
         _remove(self._folder, step.name)
         scratch = self._folder / WORK / step.name
         job = make_job(
             step.contract.path, parameters, self._folder, step.name, scratch,
             run_id=self._record.run_id, cell_timeout=step.step.cell_timeout or step.step.timeout, replay=False,
         )  # fmt: skip
+        self._servers.begin(step.id)
+        self._began[step.id] = time.monotonic()
+        self._pool = self._pool or Pool()
+        self._pool.start(step.id, job, timeout=step.step.timeout)
+        # What can be done while the kernel starts is done now.
+        needed = {need: self._steps[need].key or "skipped" for need in step.needs}
+        self._put(
+            step.id,
+            status=Status.RUNNING,
+            started=datetime.now(UTC),
+            parameters=parameters,
+            key=step.key(results, needed, self._plan.services),
+            code_sha256=step.contract.code_sha256,
+        )
         self._write()
         self._console.started(self._steps[step.id])
         self._tails[step.id] = Tail(scratch / "progress")
-        self._began[step.id] = time.monotonic()
-        self._servers.begin(step.id)
-        self._pool = self._pool or Pool()
-        self._pool.start(step.id, job, timeout=step.step.timeout)
+        self._facts.start()
 
     def _finish(self, step: PlannedStep, outcome: Outcome) -> None:
         seconds = round(time.monotonic() - self._began[step.id], 3)
@@ -296,7 +301,7 @@ class Runner:
             end = {"status": Status.ERROR, "reasons": (error.what,), "pid": None, "pid_started": None}
             store.killed(self._record).model_copy(update=end).write(self._folder)
 
-    def _end(self, facts: _InBackground) -> None:
+    def _end(self) -> None:
         if self._stop:
             for step_id, step in self._steps.items():
                 if step.status is Status.NOT_RUN and not step.reason:
@@ -304,7 +309,7 @@ class Runner:
         stopped = [self._stop] if self._stop else []
         self._servers.stop()
         self._write()
-        self._record = finished(self._record, facts=facts.result(), stopped=stopped)
+        self._record = finished(self._record, facts=self._facts.result(), stopped=stopped)
         self._record.write(self._folder)
 
 
@@ -439,19 +444,17 @@ def _blank(step: PlannedStep) -> StepRecord:
     )
 
 
-def _look_around() -> dict[str, Any]:
-    from nemolab.runbook import report  # noqa: F401  # needed at the end: imported while the runner waits anyway
-
-    return surroundings.host()
-
-
 class _InBackground:
     """A slow look at the host, made while the first step runs. What goes wrong with it is told, not raised."""
 
     def __init__(self, work: Callable[[], dict[str, Any]]) -> None:
         self._found: dict[str, Any] = {}
         self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
-        self._thread.start()
+
+    def start(self) -> None:
+        """Begin, unless it has begun."""
+        if self._thread.ident is None:
+            self._thread.start()
 
     def _run(self, work: Callable[[], dict[str, Any]]) -> None:
         try:
@@ -460,6 +463,8 @@ class _InBackground:
             self._found = {"unknown": f"{type(error).__name__}: {error}"}
 
     def result(self) -> dict[str, Any]:
+        """What was found; waits for it a little."""
+        self.start()
         self._thread.join(timeout=10)
         return self._found or {"unknown": "the host did not answer in time"}
 
@@ -470,17 +475,13 @@ def _remove(folder: Path, name: str) -> None:
     shutil.rmtree(folder / "recordings" / name, ignore_errors=True)
 
 
-def copy_step(source: Path, target: Path, name: str, new_name: str) -> None:
+def copy_step(source: Path, target: Path, name: str) -> None:
     """Copy a step's files from one run folder to another."""
-    _remove(target, new_name)
-    for suffix in (".ipynb", ".results.json"):
-        path = source / f"{name}{suffix}"
+    _remove(target, name)
+    own = [source / f"{name}.ipynb", source / f"{name}.results.json"]
+    for path in [*own, *sorted((source / "recordings" / name).rglob("*.json"))]:
         if path.is_file():
-            write_atomic(target / f"{new_name}{suffix}", path.read_bytes())
-    for path in sorted((source / "recordings" / name).rglob("*.json")):
-        write_atomic(
-            target / "recordings" / new_name / path.relative_to(source / "recordings" / name), path.read_bytes()
-        )
+            write_atomic(target / path.relative_to(source), path.read_bytes())
 
 
 def _relative(path: Path) -> str:
