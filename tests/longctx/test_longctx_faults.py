@@ -73,6 +73,8 @@ def test_a_server_that_truncates() -> None:
     assert classes(real(result, 1200)) == {Outcome.TRUNCATED}  # also where the needle lies before the cut
     lengths = by_length(result.rows)
     assert holds_to(lengths, 0.6) == 600
+    assert lengths[1].right.share.n == 0  # nothing was learnt about the model
+    assert conclude.verdict(lengths, 0.6).endswith("at 1,200 unproven: no answer that counts.")
     assert not conclude.passed(result.rows, lengths, 0.6)
     assert any("truncated" in f.message for f in conclude.findings(result.rows, lengths, 0.6))
 
@@ -83,7 +85,9 @@ def test_a_server_that_swallows_one_answer_in_a_hundred() -> None:
     assert Counter(row.outcome for row in result.rows) == {Outcome.CORRECT: 297, Outcome.EMPTY_200: 3}
     assert proven(300) > 0.99 > proven(200)  # so many it takes: 200 clean answers would not have excluded it
     (length,) = by_length(result.rows)
+    assert (length.right.share.successes, length.right.share.n) == (297, 297)  # the model missed none
     assert conclude.results(result.rows, [length], 0.9)["not_answered"] == 3
+    assert not conclude.passed(result.rows, [length], 0.9)
 
 
 def test_a_state_that_is_corrupt_beyond_a_length() -> None:

@@ -44,7 +44,7 @@ def passed(rows: Sequence[Row], lengths: Sequence[Length], wanted: float) -> boo
     """Whether nothing is shown to fail: no length below the wanted share for sure, no transport or prompt fault."""
     if not lengths or unanswered(rows) or suspect(rows):
         return False
-    return all(length.right.share.n and length.right.share.high >= wanted for length in lengths)
+    return all(length.right.share.high >= wanted for length in lengths)
 
 
 def findings(rows: Sequence[Row], lengths: Sequence[Length], wanted: float, notes: Sequence[str] = ()) -> list[Finding]:

@@ -184,4 +184,5 @@ def claim(length: int, found: Clustered, wanted: float) -> str:
         return f"holds at {length:,}: {found}"
     if found.share.n and found.share.high < wanted:
         return f"fails at {length:,}: {found}"
-    return f"at {length:,} unproven: {found} does not settle {percent(wanted)}"
+    why = f"{found} does not settle {percent(wanted)}" if found.share.n else "no answer that counts"
+    return f"at {length:,} unproven: {why}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from nemolab.core.intervals import Quantile, Share, quantile, wilson
 from nemolab.longctx.failures import SUSPECT, TRANSPORT, Outcome
@@ -21,7 +20,8 @@ class Length:
     """One length.
 
     Attributes:
-        right: answers to real questions, right or not; a request without an answer is not right.
+        right: answers to real questions, right or not. Requests without an answer, or to another prompt than the one
+            built, say nothing about the model: they are in `outcomes` and in the verdict, not here.
         ruler: mean of RULER's string match, from 0 to 1; None without answers.
         cold, warm: TTFT in seconds where the prompt was computed, and where its text came from the cache.
         cached: share of prompt tokens that warm questions took from the cache; None where the server does not say.
@@ -57,7 +57,7 @@ def by_length(rows: Sequence[Row]) -> tuple[Length, ...]:
 
 def by_depth(asked: Sequence[Row], bins: int = BINS) -> tuple[Cell, ...]:
     """The map: every length and depth, empty cells included."""
-    rows = [row for row in asked if not row.control and row.depth is not None]
+    rows = [row for row in asked if _judged(row) and row.depth is not None]
     return tuple(
         Cell(
             tokens,
@@ -99,7 +99,10 @@ def suspect(rows: Sequence[Row]) -> int:
 
 def _length(tokens: int, rows: list[Row]) -> Length:
     real = [row for row in rows if not row.control]
-    groups = [[r.correct for r in group] for _, group in groupby(real, key=lambda row: (row.task, row.seed))]
+    judged = [row for row in real if _judged(row)]
+    texts: dict[tuple[str, int], list[bool]] = {}
+    for row in judged:
+        texts.setdefault((row.task, row.seed), []).append(row.correct)
     cold = [row for row in real if not was_warm(row)]
     warm = [row for row in rows if row.control != "no context" and was_warm(row)]
     known = [row for row in warm if row.cached is not None and row.counted]
@@ -107,14 +110,19 @@ def _length(tokens: int, rows: list[Row]) -> Length:
     kinds = sorted({row.control for row in rows if row.control})
     return Length(
         tokens,
-        clustered(groups),
-        sum(row.ruler for row in real) / len(real) if real else None,
+        clustered(list(texts.values())),
+        sum(row.ruler for row in judged) / len(judged) if judged else None,
         quantile([row.ttft_s for row in cold if row.ttft_s is not None], 0.5),
         quantile([row.ttft_s for row in warm if row.ttft_s is not None], 0.5),
         sum(r.cached or 0 for r in known) / sum(r.counted or 0 for r in known) if known else None,
         tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
         tuple((kind, _share([row for row in rows if row.control == kind])) for kind in kinds),
     )
+
+
+def _judged(row: Row) -> bool:
+    """Whether a row says something about the model."""
+    return not row.control and row.outcome not in TRANSPORT | SUSPECT
 
 
 def _share(rows: Sequence[Row]) -> Share:
