@@ -151,3 +151,12 @@ def test_a_shipped_schema_says_where_it_comes_from(engine: str, version: str) ->
 
 def test_the_schemas_stay_small() -> None:
     assert sum(path.stat().st_size for path in schema.FOLDER.iterdir()) < 1_500_000
+
+
+def test_every_repository_of_the_catalogue_has_a_word_of_the_family() -> None:
+    """Names without one are not looked up, so that a launch of another model does not load the catalogue."""
+    from nemolab import models
+    from nemolab.lint.case import FAMILY
+
+    for model in models.entries().values():
+        assert not model.repo or any(word in model.repo.lower() for word in FAMILY)

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from nemolab.models.model import Model
 
 
+# Every name that the catalogue matches has one of these in it.
+FAMILY = ("nemotron", "miniature")
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What the caller knows beyond the text; each value wins over what the text says.
@@ -143,17 +147,23 @@ class Case:
     @cached_property
     def model(self) -> Model | None:
         """The model from the catalogue; None when the launch does not say which, or it is another one."""
-        from nemolab import models
         from nemolab.core.errors import NemolabError
 
         if self.context.model:
+            from nemolab import models
+
             try:
                 return models.find(self.context.model)
             except NemolabError:
                 return None
         served = self.option("served_model_name")
         names = [self.model_text, *(served.values if served else ()), self.launch.image]
-        return next((model for name in names if name and (model := models.match(name))), None)
+        named = [name for name in names if name and any(word in name.lower() for word in FAMILY)]
+        if not named:
+            return None  # and the catalogue need not be loaded
+        from nemolab import models
+
+        return next((model for name in named if (model := models.match(name))), None)
 
     @cached_property
     def settings(self) -> Settings:

@@ -8,6 +8,7 @@ from typing import Any
 from nemolab.core.finding import Finding, Severity
 from nemolab.lint.containers import compose, kubernetes
 from nemolab.lint.launch import Container, Launch, Script, Word, image_engine
+from nemolab.lint.near import nearest
 from nemolab.lint.yamltext import all_documents, flag_words, line_of, mapping_lines, text_of
 
 _PROFILE_KEYS = {
@@ -85,15 +86,13 @@ def profile(document: Any, script: Script, text: str) -> None:
         return
     for key in document:
         if key not in _PROFILE_KEYS:
-            import difflib
-
-            near = difflib.get_close_matches(str(key), _PROFILE_KEYS, 1)
+            near = nearest(str(key), _PROFILE_KEYS)
             script.findings.append(
                 Finding(
                     "R-PROFILE",
                     Severity.ERROR,
                     f"unknown key {key!r} in a profile",
-                    f"did you mean {near[0]}?" if near else "remove it",
+                    f"did you mean {near}?" if near else "remove it",
                     "profile schema",
                     where=f"line {line_of(text, str(key))}",
                 )

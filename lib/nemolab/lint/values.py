@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from decimal import Decimal
 from typing import Any
 
 from nemolab.lint.schema import Flag, Schema
@@ -47,6 +46,8 @@ def sglang_int(text: str) -> int:
         number, suffix = match.groups()
         if suffix.endswith("i") and "." in number:
             raise Unreadable(f"no decimals before {suffix}")
+        from decimal import Decimal
+
         return int(Decimal(number) * _SGLANG_SUFFIX[suffix])
     return plain_int(text)
 

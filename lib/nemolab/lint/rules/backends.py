@@ -195,7 +195,8 @@ def eager(case: Case) -> Findings:
             "disable_log_stats",
         )
     s = case.settings
-    if s.utilisation is not None and s.utilisation < 0.5:
+    tiny = case.model is not None and case.model.family == "miniature"
+    if s.utilisation is not None and s.utilisation < 0.5 and not tiny:
         yield case.find(
             "R-RANGE",
             Severity.WARNING,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from nemolab.core.finding import Finding, Severity
 from nemolab.lint.launch import Script
+from nemolab.lint.near import nearest
 from nemolab.lint.registry import text_rule
 from nemolab.lint.rules.textual import at, line_at
 
@@ -130,15 +131,14 @@ def repositories(script: Script) -> Iterator[Finding]:
         if not re.search(r"nemotron-?3(\.5)?", low):
             continue
         found.add(low)
-        import difflib
 
-        near = difflib.get_close_matches(name, [m.repo for m in models.entries().values() if m.repo], 1, 0.3)
+        near = nearest(name, [m.repo for m in models.entries().values() if m.repo], 0.3)
         yield at(
             "R-MODEL",
             Severity.ERROR,
             line_at(script.text, match.start(1)),
             f"{name} is not a published repository of this family",
-            f"did you mean {near[0]}?" if near else "nemolab models lists them",
+            f"did you mean {near}?" if near else "nemolab models lists them",
             "catalogue",
             name,
         )

@@ -6,12 +6,12 @@ what only some refuse is said to depend on the version.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 
 from nemolab.core.finding import Finding, Severity
 from nemolab.lint import argv, history
 from nemolab.lint.case import Case, Findings
+from nemolab.lint.near import nearest
 from nemolab.lint.registry import rule
 from nemolab.lint.rules.doubt import with_doubt
 from nemolab.lint.rules.values import value_findings
@@ -173,9 +173,9 @@ def _unknown(schema: Schema, case: Case, problem: argv.Problem, where: str | Non
             word,
             where,
         )
-    near = difflib.get_close_matches(word, schema.spellings, n=1, cutoff=0.72)
+    near = nearest(word, schema.spellings, 0.72)
     other = _other_engine(schema, word)
-    fix = f"did you mean {near[0]}?" if near else (f"it is a flag of {other}" if other else "remove it")
+    fix = f"did you mean {near}?" if near else (f"it is a flag of {other}" if other else "remove it")
     if other and not near:
         fix += "; use this engine's own"
     return Finding("F-UNKNOWN", Severity.ERROR, f"{word} is unknown to {schema.label}", fix, schema.source, word, where)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from typing import Any
 
 from nemolab.core.finding import Finding, Severity
 from nemolab.lint import hardware
 from nemolab.lint.case import Case, Findings, build
+from nemolab.lint.near import nearest
 from nemolab.lint.registry import rule
 from nemolab.lint.schema import Schema
 
@@ -64,8 +64,8 @@ def _verdict(schema: Schema, path: str, value: Any) -> tuple[str, str] | None:
             parent = parent.rpartition(".")[0]
         leaf = path.rpartition(".")[2]
         same = [key for key in keys if key.rpartition(".")[2] == leaf]
-        near = same or difflib.get_close_matches(path, keys, 1, 0.75)
-        return f"unknown key {path} in the options file: refused", f"did you mean {near[0]}?" if near else "remove it"
+        near = same[0] if same else nearest(path, keys, 0.75)
+        return f"unknown key {path} in the options file: refused", f"did you mean {near}?" if near else "remove it"
     choices = entry.get("choices")
     if (
         choices

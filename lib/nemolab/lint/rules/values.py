@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -11,6 +10,7 @@ from typing import Any
 from nemolab.core.finding import Finding, Severity
 from nemolab.lint import argv
 from nemolab.lint.case import Case
+from nemolab.lint.near import nearest
 from nemolab.lint.schema import LABELS, Flag, Schema
 from nemolab.lint.values import BadKey, Unreadable, check_object, convert, in_choices
 
@@ -183,8 +183,8 @@ def _closest(text: str, values: Iterable[str]) -> str:
     for value in values:
         if value.lower().replace("-", "_") == lowered:
             return f"write {value}"
-    near = difflib.get_close_matches(text, values, 1, 0.6)
-    return f"did you mean {near[0]}?" if near else f"one of: {_list(values)}"
+    near = nearest(text, values)
+    return f"did you mean {near}?" if near else f"one of: {_list(values)}"
 
 
 def _bad_key(flag: Flag, bad: BadKey, schema: Schema) -> str:
@@ -194,10 +194,8 @@ def _bad_key(flag: Flag, bad: BadKey, schema: Schema) -> str:
 
 
 def _near(bad: BadKey) -> str:
-    near = difflib.get_close_matches(bad.path.rsplit(".", 1)[-1], bad.allowed, 1, 0.5)
-    return (
-        f"did you mean {near[0]}?" if near else f"one of: {_list(bad.allowed)}" if bad.allowed else "correct the value"
-    )
+    near = nearest(bad.path.rsplit(".", 1)[-1], bad.allowed, 0.5)
+    return f"did you mean {near}?" if near else f"one of: {_list(bad.allowed)}" if bad.allowed else "correct the value"
 
 
 def _late_json(schema: Schema, case: Case, option: argv.Option, finding: Any) -> Iterator[Finding]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from typing import Any
 
 from nemolab.core.finding import Finding, Severity
 from nemolab.lint import history
 from nemolab.lint.case import Case, Findings
+from nemolab.lint.near import nearest
 from nemolab.lint.registry import rule
 
 _PREFIXES = {"vllm": ("VLLM_",), "sglang": ("SGLANG_", "SGL_"), "trtllm": ("TLLM_", "TRTLLM_", "TRT_LLM_")}
@@ -96,8 +96,8 @@ def _unknown(case: Case, name: str) -> Finding:
 def _past_fix(case: Case, name: str) -> str:
     if past := history.VARIABLES.get(name):
         return past.fix
-    near = difflib.get_close_matches(name, case.schema.env if case.schema else (), 1, 0.8)
-    return f"did you mean {near[0]}?" if near else "leave it out"
+    near = nearest(name, case.schema.env if case.schema else (), 0.8)
+    return f"did you mean {near}?" if near else "leave it out"
 
 
 def _counterpart(case: Case, name: str) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 
 from nemolab.core.finding import Finding, Severity
 from nemolab.lint.case import Case, Findings, label
+from nemolab.lint.near import nearest
 from nemolab.lint.registry import rule
 from nemolab.lint.schema import version_key
 
@@ -58,14 +58,14 @@ def model_name(case: Case) -> Findings:
     if re.search(r"omni|vl|genrm|base|embed|rerank|parse|asr|content", name, re.I):
         return
     repos = [m.repo for m in models.entries().values() if m.repo]
-    near = difflib.get_close_matches(name, repos, 1, 0.3)
+    near = nearest(name, repos, 0.3)
     where = case.where("model_path", "model") or case.where()
     at = next((w.line for w in case.launch.words if w.text == name and w.line), 0)
     yield Finding(
         "R-MODEL",
         Severity.ERROR,
         f"{name} is not a published repository of this family",
-        f"did you mean {near[0]}?" if near else "nemolab models lists them",
+        f"did you mean {near}?" if near else "nemolab models lists them",
         "catalogue",
         name,
         f"line {at}" if at else where,
