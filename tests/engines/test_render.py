@@ -158,6 +158,10 @@ def test_secrets_are_named_never_written() -> None:
                 assert not find_key_shapes(text)
                 for secret in profile.secrets:
                     assert f"{secret}=" not in text.replace(f"${{{secret}:", "")
+    for name in ("miniature_nim", "ultra_nvfp4_4xb200_vllm"):
+        profile = profiles.load(name)
+        (service,) = yaml.safe_load(render(profile, "compose")["compose.yaml"])["services"].values()
+        assert all(service["environment"][secret].startswith(f"${{{secret}:") for secret in profile.secrets)
     text = render(profiles.load("miniature_nim"), "k8s")["manifest.yaml"]
     assert "secretKeyRef" in text
     assert "optional: false" in text

@@ -145,6 +145,7 @@ def test_a_pod_is_what_a_careful_operator_wants() -> None:
     assert container["resources"]["requests"]["nvidia.com/gpu"] == container["resources"]["limits"]["nvidia.com/gpu"]
     assert "memory" not in container["resources"]["limits"]
     assert container["securityContext"]["runAsNonRoot"] is True
+    assert (container["securityContext"]["runAsUser"], pod["securityContext"]["fsGroup"]) == (2000, 0)
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert pod["enableServiceLinks"] is False
     assert {"startupProbe", "readinessProbe", "livenessProbe"} <= set(container)

@@ -67,7 +67,7 @@ class Command:
         secrets: variables that whoever starts it sets.
         served: model name that clients ask for.
         health, ready, metrics: paths of the HTTP API.
-        user: user id that the image runs as without root; None when it needs root or nothing is known.
+        user: user and group ids that the image runs as without root; None when it needs root or nothing is known.
         frontend: a second process that takes the requests (Dynamo).
         follower: words that every rank but the first has besides.
     """
@@ -81,7 +81,7 @@ class Command:
     health: str = "/health"
     ready: str = "/health"
     metrics: str = "/metrics"
-    user: int | None = None
+    user: tuple[int, int] | None = None
     frontend: tuple[str, ...] = ()
     follower: tuple[str, ...] = ()
 

@@ -22,7 +22,7 @@ def command(profile: Profile, place: Place) -> Command:
         argv=("llama-server", "--model", model, "--alias", profile.model, *words, *listen),
         entry=1,
         served=profile.model,
-        user=1000,
+        user=(1000, 1000),
     )
 
 

@@ -12,7 +12,7 @@ from nemolab.engines.command import Command, Place, flags, repository
 from nemolab.engines.profile import Profile
 
 CACHE = "/opt/nim/.cache"
-_USER = 1000  # any user that may write the cache: NIM documentation, "local cache"
+_USER = (1000, 2000)  # userID and groupID of the NIM operator's NIMService; the cache must be writable for them
 
 
 def command(profile: Profile, place: Place) -> Command:

@@ -11,7 +11,8 @@ from nemolab.engines.profile import Profile
 from nemolab.models.units import version
 
 MASTER_PORT = 29501
-_USER = 2000  # `vllm`, shipped by the image: vllm-project/vllm#40275 (merged 2026); used in ai-dynamo/dynamo#12457
+# `vllm` of the image, whose home is writable for group 0: vllm-project/vllm#40275; used in ai-dynamo/dynamo#12457.
+_USER = (2000, 0)
 _USER_SINCE = (0, 24)  # releases of the image after that pull request
 
 

@@ -152,6 +152,15 @@ def with_files(made: Box, files: dict[str, str]) -> dict[str, str]:
     return {**files, **made.command.files}
 
 
+def model_note(made: Box, where: str = "") -> tuple[str, ...]:
+    """Where the checkpoint is expected, when it is not downloaded; by default where it is mounted from."""
+    folder = next((mount.source for mount in made.mounts if mount.target == MODEL), "")
+    if not folder:
+        return ()
+    how = "; `nemolab miniature export --out DIR` writes it" if made.profile.model == "miniature" else ""
+    return (f"The checkpoint is expected in {where or folder}{how}.",)
+
+
 def headed(profile: Profile, target: str, *more: str) -> str:
     """The first lines of a rendered file: what it is, how it was made, what was assumed."""
     lines = [
@@ -168,19 +177,3 @@ def _from(root: str, source: str, end: str) -> str:
         rest = source.removeprefix(".")
         return Expr(f'"{root}"{shell(rest + end)}')
     return source + end
-
-
-__all__ = [
-    "CONFIG",
-    "MODEL",
-    "MODELS",
-    "Box",
-    "Mount",
-    "box",
-    "docker_words",
-    "headed",
-    "health_check",
-    "not_dynamo",
-    "one_node",
-    "with_files",
-]

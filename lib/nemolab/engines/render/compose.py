@@ -20,7 +20,7 @@ def render(profile: Profile, settings: Settings) -> dict[str, str]:
     boxes.one_node(profile, "compose")
     boxes.not_dynamo(profile, "compose")
     made = boxes.box(profile, settings)
-    head = comment(boxes.headed(profile, "compose", made.sizes.assumption))
+    head = comment(boxes.headed(profile, "compose", made.sizes.assumption, *boxes.model_note(made)))
     document = {"services": {profile.engine: _service(made, settings)}}
     return boxes.with_files(made, {"compose.yaml": head + yaml_text(document)})
 

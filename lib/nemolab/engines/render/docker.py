@@ -30,7 +30,7 @@ def render(profile: Profile, settings: Settings) -> dict[str, str]:
     words[at:at] = ["--health-start-period", f"{made.sizes.startup_s}s"]
     text = (
         "#!/usr/bin/env bash\n"
-        + comment(boxes.headed(profile, "docker", made.sizes.assumption))
+        + comment(boxes.headed(profile, "docker", made.sizes.assumption, *boxes.model_note(made)))
         + 'set -euo pipefail\nhere=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)\n'
         + needed
         + f"mkdir -p {shell(folder)}\n"

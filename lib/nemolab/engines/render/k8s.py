@@ -41,7 +41,8 @@ def render(profile: Profile, settings: Settings) -> dict[str, str]:
     secret = _secret(made, settings)
     names = ", ".join(profile.secrets) or "none"
     note = f"Secret variables ({names}) come from the Secret {secret}, which is not made here."
-    head = comment(boxes.headed(profile, "k8s", made.sizes.assumption, note))
+    folder = boxes.model_note(made, f"the folder {profile.model} of the volume {made.name}-models")
+    head = comment(boxes.headed(profile, "k8s", made.sizes.assumption, note, *folder))
     return {"manifest.yaml": head + "---\n".join(yaml_text(item) for item in objects)}
 
 

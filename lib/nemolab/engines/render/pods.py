@@ -63,23 +63,23 @@ def probes(ready: str, health: str, startup_s: int) -> Object:
     }
 
 
-def security(user: int | None, *, locks_memory: bool = False) -> Object:
+def security(user: tuple[int, int] | None, *, locks_memory: bool = False) -> Object:
     """What the container may do; `locks_memory` for RDMA between nodes."""
     found: Object = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     if locks_memory:
         found["capabilities"]["add"] = ["IPC_LOCK"]
     if user is not None:
-        found |= {"runAsNonRoot": True, "runAsUser": user, "runAsGroup": user}
+        found |= {"runAsNonRoot": True, "runAsUser": user[0], "runAsGroup": user[1]}
     return found
 
 
-def pod(profile: Profile, settings: Settings, user: int | None) -> Object:
+def pod(profile: Profile, settings: Settings, user: tuple[int, int] | None) -> Object:
     """The fields of a pod beside containers and volumes."""
     found: Object = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,  # a Service of the same name would set variables such as VLLM_PORT
         "terminationGracePeriodSeconds": 120,
-        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}} | ({"fsGroup": user} if user else {}),
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}} | ({"fsGroup": user[1]} if user else {}),
     }
     if settings.pull_secret:
         found["imagePullSecrets"] = [{"name": settings.pull_secret}]
@@ -164,22 +164,3 @@ def config_map(made: Box, settings: Settings) -> Object:
         "metadata": metadata(f"{made.name}-config", made, settings),
         "data": dict(made.command.files),
     }
-
-
-__all__ = [
-    "CACHE_VOLUME",
-    "Object",
-    "claim",
-    "config_map",
-    "env",
-    "labels",
-    "metadata",
-    "mounts",
-    "pod",
-    "probes",
-    "product_label",
-    "resources",
-    "security",
-    "volumes",
-    "words",
-]
