@@ -117,4 +117,4 @@ def test_the_linter_reads_a_profile_with_base_and_variants() -> None:
     assert "R-MEM line 10" in run.output  # the line of its own tensor-parallel-size
     assert run.output.count("R-MEM") == 2  # one of them in the variant
     run = CliRunner().invoke(lint, [str(profiles.folder() / "ultra_nvfp4_8xh200_sglang.yaml")], standalone_mode=False)
-    assert "R-LONG:" in run.output  # the length stands in the base: a line of that file would mislead
+    assert "R-LONG SGLang" in run.output  # the length stands in the base: a line of that file would mislead
