@@ -168,10 +168,21 @@ def test_a_fast_counter_that_disagrees_is_not_used(
 
     monkeypatch.setitem(tokens._FAST, "fastokens", Wrong)
     counter = Counter(tokenizer_files["miniature"])
+    counter.expect(1 << 20)
     assert counter.name == "tokenizers"
     assert "fastokens counts other than tokenizers" in counter.refused
     with pytest.raises(NemolabError, match="counts other"):
         Counter(tokenizer_files["miniature"], "fastokens")
+
+
+def test_a_fast_counter_is_looked_for_only_when_it_is_worth_it(tokenizer_files: dict[str, Path]) -> None:
+    counter = Counter(tokenizer_files["miniature"])
+    builder = Builder(counter)
+    builder.build(tasks.make("niah_single_1", 1), 2000)
+    assert counter.name == "tokenizers"
+    (prompt,) = builder.build(tasks.make("niah_single_1", 1), 250_000)
+    assert counter.name == "fastokens"
+    assert Counter(tokenizer_files["miniature"], "off").count(prompt.text) == 250_000
 
 
 def test_a_fast_counter_that_errs_only_on_this_text_is_found(

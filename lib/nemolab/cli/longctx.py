@@ -82,12 +82,13 @@ def build(
     endpoint = attach(base_url, model) if base_url else None
     if endpoint is not None:
         overhead = measure(endpoint, builder.counter, extra)
-    ready = time.process_time()
     recipe = Recipe(
         task, seed, length(tokens), overhead, depths or (0.5,), questions, question, builder.counter.sha256, documents
     )
     if recipe_path:
         recipe = read(_text(Path(recipe_path)))
+    builder.counter.expect(recipe.tokens)
+    ready = time.process_time()
     prompt = prepare(recipe, builder)
     cpu = time.process_time() - ready
     recipe = replace(recipe, sha256=prompt.sha256)

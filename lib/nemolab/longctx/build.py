@@ -71,6 +71,7 @@ class Builder:
             UsageError: the needles and questions alone need more.
             NemolabError: the tokenizer does not count in any way that adds up.
         """
+        self.counter.expect(tokens)
         tails = [question.text for question in sample.questions]
         tail_sizes = self._sizes(tails, end="")
         needle_sizes = self._sizes([needle.line for needle in sample.needles])

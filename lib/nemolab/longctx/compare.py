@@ -19,8 +19,9 @@ class Pair:
 
 
 def pair_rows(first: Sequence[Row], second: Sequence[Row]) -> tuple[Pair, ...]:
-    """McNemar's test for each length and for all, on questions that both were asked. A request without an answer is not right:
-    for who chooses between two servers it is the same loss.
+    """McNemar's test for each length and for all, on questions that both were asked.
+
+    A request without an answer is not right: for who chooses between two servers it is a loss like another.
 
     Raises:
         UsageError: no question in common, or the same id with another text.

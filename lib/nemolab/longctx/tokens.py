@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 from nemolab.core.errors import NemolabError, UsageError
 
 Fast = Literal["auto", "off", "fastokens", "tokie"]
+_WORTH = 200_000  # tokens of a text from which on a fast counter saves more than it takes to read a large vocabulary
 
 # A fast counter must agree on all of these: each has broken some tokenizer re-implementation's pre-tokenizer.
 PROBES = (
@@ -80,7 +81,7 @@ _FAST: dict[str, Callable[[Path], Counts]] = {"fastokens": _Fastokens, "tokie": 
 
 
 class Counter:
-    """Tokens by a `tokenizer.json`.
+    """Tokens by a `tokenizer.json`. With "auto" a fast counter is looked for when the first long text comes.
 
     Attributes:
         sha256: of the file; part of every recipe.
@@ -105,15 +106,21 @@ class Counter:
         self.sha256 = hashlib.sha256(raw).hexdigest()
         self.name = "tokenizers"
         self.refused: list[str] = []
+        self._path = path
         self._use: Counts = self._exact
-        names = list(_FAST) if fast == "auto" else [] if fast == "off" else [fast]
-        for name in names:
-            if counter := self._prove(name, path):
-                self._use, self.name = counter, name
-                break
-        else:
-            if fast not in ("auto", "off"):
+        self._to_try = list(_FAST) if fast == "auto" else []
+        if fast not in ("auto", "off"):
+            self._to_try = [fast]
+            self.expect(_WORTH)
+            if self.name != fast:
                 raise NemolabError(self.refused[-1], where=str(path), fix="leave it out, or --fast off")
+
+    def expect(self, tokens: int) -> None:
+        """A text of so many tokens will be counted: make ready for it."""
+        while self._to_try and tokens >= _WORTH:
+            name = self._to_try.pop(0)
+            if counter := self._prove(name, self._path):
+                self._use, self.name, self._to_try = counter, name, []
 
     def count(self, text: str) -> int:
         """Tokens of `text`."""
