@@ -224,3 +224,18 @@ def test_scripts_pass_shellcheck(tmp_path: Path) -> None:
     bad = tmp_path / "bad.sh"
     bad.write_text(Path(scripts[0]).read_text() + "\ncd $1\n")
     assert subprocess.run(["shellcheck", str(bad)], capture_output=True, timeout=60).returncode == 1
+
+
+def test_ranks_of_tensorrt_llm_are_started_by_mpi(tmp_path: Path) -> None:
+    text = (profiles.folder() / "ultra_nvfp4_8xh200_trtllm.yaml").read_text()
+    for path in profiles.folder().glob("*trtllm.yaml"):
+        shutil.copy(path, tmp_path)
+    two = tmp_path / "two.yaml"
+    two.write_text(
+        text.replace("gpus: 8", "gpus: 16, nodes: 2").replace("args: {", "args: {pipeline_parallel_size: 2, ")
+    )
+    files = render(profiles.load(two), "slurm")
+    assert "--mpi=pmix" in files["job.sbatch"]
+    assert "#SBATCH --ntasks-per-node=8" in files["job.sbatch"]
+    assert "exec trtllm-llmapi-launch trtllm-serve " in files["server.sh"]
+    assert "--extra_llm_api_options /job/extra_llm_api_options.yaml" in files["server.sh"]
