@@ -23,7 +23,7 @@ def _mib(what: str) -> re.Pattern[str]:
 
 LOG = EngineLog(
     engine="llamacpp",
-    banner=re.compile(r"nemolab: xllamacpp |llamacpp_server: error: |build_info: |llama_model_loader: |srv +load_model: "),
+    banner=re.compile(r"nemolab: xllamacpp |llamacpp_server: |build_info: |llama_model_loader: |srv +load_model: "),
     stamp=_stamp,
     first_phase="process start",
     markers=(

@@ -121,9 +121,11 @@ def start(options: Options, keep_running: bool = False, progress: Progress | Non
     )
 
 
-def ask(base_url: str, model: str, question: str = QUESTION, max_tokens: int = 256) -> Answer:
+def ask(
+    base_url: str, model: str, question: str = QUESTION, max_tokens: int = 256, api_key_env: str | None = None
+) -> Answer:
     """One question by the openai client, at temperature 0."""
-    client = openai_client(Endpoint(base_url, model))
+    client = openai_client(Endpoint(base_url, model, api_key_env=api_key_env))
     began = time.perf_counter()  # after the import of openai, which takes longer than a small model's answer
     reply = client.chat.completions.create(
         model=model, messages=[{"role": "user", "content": question}], temperature=0, max_tokens=max_tokens
@@ -131,13 +133,18 @@ def ask(base_url: str, model: str, question: str = QUESTION, max_tokens: int = 2
     seconds = time.perf_counter() - began
     choice, usage = reply.choices[0], reply.usage
     return Answer(
-        reasoning=str(getattr(choice.message, "reasoning_content", None) or ""),
+        reasoning=_reasoning(choice.message),
         content=choice.message.content or "",
         finish_reason=choice.finish_reason,
         prompt_tokens=usage.prompt_tokens if usage else None,
         completion_tokens=usage.completion_tokens if usage else None,
         seconds=round(seconds, 3),
     )
+
+
+def _reasoning(message: object) -> str:
+    """Thoughts, as `reasoning_content` or, in vLLM, as `reasoning`."""
+    return str(getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None) or "")
 
 
 def release(server_id: str, keep_running: bool = False) -> str:

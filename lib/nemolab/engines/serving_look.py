@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nemolab.engines.logs import Phase, Quantity
 
@@ -45,6 +45,16 @@ def phases_sentence(phases: Sequence[Phase]) -> str:
         return "The log shows no phases."
     longest = max(timed, key=lambda phase: phase.seconds or 0.0)
     return f"The longest phase was {longest.name!r} with {longest.seconds:.2f} s."
+
+
+def phase_captions(phases: Sequence[Phase]) -> dict[str, Any]:
+    """What `show.figure` is told beside the figure: title, text alternative, the table behind it and its units."""
+    return {
+        "title": "The start, phase by phase",
+        "alt": phases_sentence(phases),
+        "table": phase_rows(phases),
+        "units": {"begins": "s", "took": "s"},
+    }
 
 
 def capacity_rows(capacity: Mapping[str, Quantity]) -> list[dict[str, object]]:

@@ -88,29 +88,38 @@ def launch(spec: SmokeSpec, folder: Path) -> Launch:
     profile = loaded(spec)
     port = spec.port or (0 if spec.engine == "llamacpp" else ports.free_port())
     made = launch_of(profile, model=spec.model, port=port, files=folder, timeout_s=spec.timeout_s)
-    argv = made.argv
-    if spec.engine in _PROGRAMS:
-        count, module = _PROGRAMS[spec.engine]
-        argv = (str(interpreter(spec)), "-m", module, *argv[count:])
+    made = through_interpreter(made, spec.engine, spec.python)
     env = dict(made.env) | dict(_variable(text) for text in spec.env)
-    return replace(made, argv=(*argv, *words(spec)), env=tuple(env.items()))
+    return replace(made, argv=(*made.argv, *words(spec)), env=tuple(env.items()))
 
 
-def interpreter(spec: SmokeSpec) -> Path:
-    """Python of the engine's environment.
+def through_interpreter(made: Launch, engine: str, python: str) -> Launch:
+    """The same launch through the Python of the engine's environment, whose scripts need not be on PATH.
+
+    Raises:
+        UsageError: that Python is not there.
+    """
+    if engine not in _PROGRAMS:
+        return made
+    count, module = _PROGRAMS[engine]
+    return replace(made, argv=(str(interpreter(engine, python)), "-m", module, *made.argv[count:]))
+
+
+def interpreter(engine: str, python: str = "") -> Path:
+    """Python of the engine's environment; "" for the one that `nemolab install` made.
 
     Raises:
         UsageError: it is not there.
     """
-    python = Path(spec.python).expanduser() if spec.python else install.installed(spec.engine)
-    if python is None:
+    found = Path(python).expanduser() if python else install.installed(engine)
+    if found is None:
         raise UsageError(
-            f"{spec.engine} is not installed here",
-            fix=f"nemolab install {spec.engine}, or name its environment's Python in `python`",
+            f"{engine} is not installed here",
+            fix=f"nemolab install {engine}, or name its environment's Python in `python`",
         )
-    if not python.is_file():
-        raise UsageError("no interpreter there", where=str(python), fix="such as /opt/vllm/bin/python")
-    return python
+    if not found.is_file():
+        raise UsageError("no interpreter there", where=str(found), fix="such as /opt/vllm/bin/python")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
