@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +108,19 @@ def test_a_tool_that_it_never_saw_is_called(server: process.Server) -> None:
     (call,) = choice["message"]["tool_calls"]
     assert call["function"]["name"] == "get_weather"
     assert json.loads(call["function"]["arguments"]) == {"city": "Paris"}
+
+
+class Misjudged(Examination):
+    """Cases whose expected answer is not what the text gives."""
+
+    def all(self, tokens: Callable[[str], int]) -> Iterator[cases.Case]:
+        for case in super().all(tokens):
+            yield replace(case, expected="0")
+
+
+def test_an_answer_that_is_not_the_expected_string_is_wrong(server: process.Server) -> None:
+    what = Misjudged(lengths=(512,), texts=(1,), present=2, absent=1, short=1, seed=2)
+    outcomes = evaluate.examine(server.base_url, server.model, what, timeout_s=60)
+    assert len(outcomes) == what.count
+    assert not any(o.right for o in outcomes)
+    assert all(o.answer for o in outcomes)
