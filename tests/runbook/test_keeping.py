@@ -11,7 +11,7 @@ from tinylab import TinyLab, by_id, notebook, step
 
 from nemolab.core.files import sha256, write_json
 from nemolab.core.status import Status
-from nemolab.runbook import contracts, keeping, plan, runner, spec
+from nemolab.runbook import begin_end, contracts, keeping, plan, spec
 from nemolab.runbook.plan import Plan
 from nemolab.runbook.record import RunRecord, SignOff
 
@@ -39,7 +39,7 @@ class Kept:
         self.run = self.run.model_copy(update={"steps": steps})
 
     def _finished(self, made: Plan) -> RunRecord:
-        run = runner.new_record(made, self.folder.name, command=(), by="")
+        run = begin_end.new_record(made, self.folder.name, command=(), by="")
         results, done = dict[str, dict[str, Any]](), dict[str, Any]()
         for planned in made.steps:
             model = planned.contract.results(total=1, base_url="http://127.0.0.1:5/v1")  # type: ignore[call-arg]

@@ -130,11 +130,11 @@ def _execute(
 ) -> int:
     from datetime import UTC, datetime
 
-    from nemolab.runbook import report, runner
+    from nemolab.runbook import begin_end, report, runner
 
     resumed = folder is not None
     folder = folder or store.create(made.spec.name, datetime.now(UTC))
-    record = runner.new_record(made, folder.name, command=command, by=by)
+    record = begin_end.new_record(made, folder.name, command=command, by=by)
     kept = runner.Kept(kept_folder, decisions) if earlier and kept_folder else None
     try:
         done = runner.Runner(made, folder, record, kept, console.best(), jobs or runner.jobs_by_default()).run()

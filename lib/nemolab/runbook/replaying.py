@@ -12,7 +12,7 @@ from nemolab.core import paths
 from nemolab.core.errors import UsageError
 from nemolab.core.status import Status
 from nemolab.engines import identity
-from nemolab.runbook import contracts, runner, store, verdict
+from nemolab.runbook import contracts, files, runner, store, verdict
 from nemolab.runbook.console import Console, Tail
 from nemolab.runbook.job import AtCell, Job, Outcome
 from nemolab.runbook.pool import Pool
@@ -67,14 +67,14 @@ class _Replay:
             elif path.name != store.LOCK:
                 path.unlink()
         for step in self._steps.values():
-            runner.copy_step(self._source, self._folder, step.name)
+            files.copy_step(self._source, self._folder, step.name)
         self._record.write(self._folder)
         self._console.note(f"replay of {self._record.replay_of}: recorded values, nothing is measured")
         try:
             self._work(list(todo))
             return self._end()
         finally:
-            shutil.rmtree(self._folder / runner.WORK, ignore_errors=True)
+            shutil.rmtree(self._folder / files.WORK, ignore_errors=True)
             self._console.close()
 
     def _work(self, waiting: list[StepRecord]) -> None:
@@ -99,12 +99,12 @@ class _Replay:
             pool.abandon()
 
     def _job(self, step: StepRecord) -> Job:
-        return runner.make_job(
+        return files.make_job(
             self._source / f"{step.name}.ipynb",
             None,  # the parameters are in the notebook already
             self._folder,
             step.name,
-            self._folder / runner.WORK / step.name,
+            self._folder / files.WORK / step.name,
             run_id=self._record.run_id,
             cell_timeout=TIMEOUT,
             replay=True,
@@ -112,7 +112,7 @@ class _Replay:
 
     def _finish(self, step: StepRecord, outcome: Outcome) -> None:
         model = contracts.results_model(self._source / f"{step.name}.ipynb")
-        raw = self._folder / runner.WORK / step.name / "notebook.ipynb"
+        raw = self._folder / files.WORK / step.name / "notebook.ipynb"
         hidden = verdict.secrets_of(step.parameters)
         left = verdict.collect(self._folder, step.name, raw, outcome, model, hidden)
         status, reason, _, _, failure = verdict.judge(outcome, left, {})

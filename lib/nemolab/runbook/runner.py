@@ -16,27 +16,19 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from nemolab.core import paths
 from nemolab.core.errors import NemolabError, UsageError
-from nemolab.core.files import write_atomic
 from nemolab.core.status import Status
-from nemolab.core.step import Step as CoreStep
-from nemolab.engines import identity
-from nemolab.notebook.progress import FILE as PROGRESS
-from nemolab.runbook import store, surroundings, verdict
+from nemolab.runbook import begin_end, files, store, surroundings, verdict
+from nemolab.runbook.begin_end import FINE
 from nemolab.runbook.console import Console, Tail
-from nemolab.runbook.job import AtCell, Ending, Job, Outcome
+from nemolab.runbook.job import AtCell, Ending, Outcome
 from nemolab.runbook.keeping import Decision, sign_off_status, values_of
 from nemolab.runbook.plan import Plan, PlannedStep
 from nemolab.runbook.pool import Pool
-from nemolab.runbook.record import Failure, RunRecord, StepRecord
+from nemolab.runbook.record import Failure, RunRecord
+from nemolab.runbook.servers import Servers
 
-WORK = ".work"
-RUNNER_PID = "NEMOLAB_RUNNER_PID"
 _TICK = 0.2  # seconds
-_SERVERS_EVERY = 1.0
-_PATIENCE = 15.0  # seconds that a step has to notice by itself that its server died
-_FINE = (Status.PASSED, Status.SKIPPED)
 
 
 @dataclass(frozen=True)
@@ -84,7 +76,7 @@ class Runner:
                 if self._pool:
                     self._pool.abandon()
                 self._servers.stop()
-                shutil.rmtree(self._folder / WORK, ignore_errors=True)
+                shutil.rmtree(self._folder / files.WORK, ignore_errors=True)
                 self._console.close()
         return self._record
 
@@ -97,7 +89,7 @@ class Runner:
                 continue
             kept = decision.kept
             if self._kept.folder != self._folder:
-                copy_step(self._kept.folder, self._folder, step.name)
+                files.copy_step(self._kept.folder, self._folder, step.name)
             elif kept.kept_from == self._record.run_id:
                 kept = kept.model_copy(update={"kept_from": None})
             self._steps[step.id] = kept
@@ -157,7 +149,7 @@ class Runner:
             if other.status is Status.SKIPPED and any(ref.owner == need for ref in step.refs()):
                 self._settle(step, Status.SKIPPED, f"it takes results of {need}, which is skipped")
                 return True
-            if other.status not in (*_FINE, Status.RUNNING, Status.NOT_RUN):
+            if other.status not in (*FINE, Status.RUNNING, Status.NOT_RUN):
                 self._settle(step, Status.NOT_RUN, f"{need} did not pass ({other.status.value})")
                 return True
             if other.status is Status.NOT_RUN and other.reason:
@@ -170,7 +162,7 @@ class Runner:
         self._console.ended(self._steps[step.id])
 
     def _ready(self, step: PlannedStep) -> bool:
-        return all(self._steps[need].status in _FINE for need in step.needs)
+        return all(self._steps[need].status in FINE for need in step.needs)
 
     def _room_for(self, step: PlannedStep) -> bool:
         running = [self._planned[s.id] for s in self._steps.values() if s.status is Status.RUNNING]
@@ -188,9 +180,9 @@ class Runner:
             self._put(step.id, status=Status.ERROR, reason=error.what.partition("\n")[0], failure=failed)
             self._console.ended(self._steps[step.id])
             return
-        _remove(self._folder, step.name)
-        scratch = self._folder / WORK / step.name
-        job = make_job(
+        files.remove_step(self._folder, step.name)
+        scratch = self._folder / files.WORK / step.name
+        job = files.make_job(
             step.contract.path, parameters, self._folder, step.name, scratch,
             run_id=self._record.run_id, cell_timeout=step.step.cell_timeout or step.step.timeout, replay=False,
         )  # fmt: skip
@@ -217,7 +209,7 @@ class Runner:
         seconds = round(time.monotonic() - self._began[step.id], 3)
         record = self._steps[step.id]
         hidden = verdict.secrets_of(record.parameters)
-        raw = self._folder / WORK / step.name / "notebook.ipynb"
+        raw = self._folder / files.WORK / step.name / "notebook.ipynb"
         left = verdict.collect(self._folder, step.name, raw, outcome, step.contract.results, hidden)
         results = {step_id: values_of(other) for step_id, other in self._steps.items()}
         server = self._servers.died_under(step.id)
@@ -309,139 +301,8 @@ class Runner:
         stopped = [self._stop] if self._stop else []
         self._servers.stop()
         self._write()
-        self._record = finished(self._record, facts=self._facts.result(), stopped=stopped)
+        self._record = begin_end.finished(self._record, facts=self._facts.result(), stopped=stopped)
         self._record.write(self._folder)
-
-
-class Servers:
-    """The servers of a run, as the engines package keeps them: which died under a step, and an end to all."""
-
-    def __init__(self, run_id: str) -> None:
-        self._run, self._looked = run_id, 0.0
-        self._used: dict[str, set[str]] = {}  # step -> servers that ran when it began
-        self._died: dict[str, tuple[str, float]] = {}  # step -> sentence, noticed when
-
-    def begin(self, step_id: str) -> None:
-        """The step begins, and may use what runs now. A server that it starts itself is its own affair."""
-        from nemolab.engines import state
-
-        self._died.pop(step_id, None)
-        self._used[step_id] = {server.id for server in state.every() if server.run == self._run and server.running}
-
-    def watch(self, steps: list[str]) -> list[str]:
-        """Look now and then; sentences on servers that died under one of the running `steps` since the last look."""
-        if time.monotonic() - self._looked < _SERVERS_EVERY:
-            return []
-        self._looked = time.monotonic()
-        before = set(self._died)
-        return list(dict.fromkeys(said for step in steps if (said := self.died_under(step)) and step not in before))
-
-    def died_under(self, step_id: str) -> str:
-        """Why a server that the step may have used has died, "" if none has."""
-        from nemolab.engines import state
-
-        if step_id not in self._died and self._used.get(step_id):
-            for server in state.every():
-                if server.id in self._used[step_id] and server.run == self._run and server.ended:
-                    said = f"server {server.id} (pid {server.pid}) died: {server.ended.reason}"
-                    self._died[step_id] = (said, time.monotonic())
-        return self._died.get(step_id, ("", 0.0))[0]
-
-    def overdue(self) -> list[str]:
-        """Steps that go on although their server died a while ago."""
-        now = time.monotonic()
-        return [step for step, (_, since) in self._died.items() if now - since > _PATIENCE]
-
-    def stop(self) -> None:
-        """Stop every server of the run."""
-        from nemolab.engines import process
-
-        process.stop_owned(self._run)
-
-
-def make_job(
-    notebook: Path,
-    parameters: dict[str, Any] | None,
-    folder: Path,
-    name: str,
-    scratch: Path,
-    *,
-    run_id: str,
-    cell_timeout: float,
-    replay: bool,
-) -> Job:
-    """The job of one step, with the environment that `core.step` reads in the kernel."""
-    shutil.rmtree(scratch, ignore_errors=True)
-    try:
-        scratch.mkdir(parents=True)
-    except OSError as error:
-        raise NemolabError(f"cannot write: {error.strerror}", where=str(scratch)) from None
-    environment = CoreStep(folder, name, replay, run_id).environment() | {
-        RUNNER_PID: str(os.getpid()),
-        PROGRESS: str(scratch / "progress"),
-        "PYTHONHASHSEED": "0",
-        "NEMOLAB_ROOT": str(paths.root()),
-    }
-    return Job(notebook, parameters, scratch, environment, paths.root(), cell_timeout)
-
-
-def finished(record: RunRecord, *, facts: dict[str, Any], stopped: list[str]) -> RunRecord:
-    """The record of a run that has ended: status and reasons from its steps."""
-    status = verdict.worst(step.status for step in record.steps)
-    if stopped:
-        status = Status.INTERRUPTED
-    causes = [s for s in record.steps if s.status not in (*_FINE, Status.NOT_RUN)]
-    reasons = [*stopped, *(f"{s.id}: {s.reason or s.status.value}" for s in causes)]
-    skipped = [s.id for s in record.steps if s.status is Status.SKIPPED]
-    if skipped:
-        reasons.append(f"skipped: {', '.join(skipped)}")
-    return record.model_copy(
-        update={
-            "status": status,
-            "reasons": tuple(reasons),
-            "ended": datetime.now(UTC),
-            "pid": None,
-            "pid_started": None,
-            "host": facts,
-            "versions": surroundings.versions(record.steps),
-        }
-    )
-
-
-def new_record(plan: Plan, run_id: str, *, command: tuple[str, ...], by: str) -> RunRecord:
-    """The record of a run that begins now: every step not run."""
-    book = plan.spec.book
-    return RunRecord(
-        run_id=run_id,
-        runbook=plan.spec.name,
-        runbook_path=_relative(plan.spec.path),
-        runbook_sha256=plan.spec.sha256,
-        title=book.title,
-        purpose=book.purpose,
-        audience=book.audience,
-        status=Status.RUNNING,
-        started=datetime.now(UTC),
-        pid=os.getpid(),
-        pid_started=identity.born(os.getpid()),
-        by=by,
-        command=command,
-        parameters=dict(plan.parameters),
-        parameter_help={name: parameter.help for name, parameter in book.parameters.items()},
-        steps=tuple(_blank(step) for step in sorted(plan.steps, key=lambda step: step.name)),
-        symptoms=tuple(symptom.model_dump() for symptom in book.symptoms),
-    )
-
-
-def _blank(step: PlannedStep) -> StepRecord:
-    return StepRecord(
-        id=step.id,
-        name=step.name,
-        title=step.contract.title,
-        notebook=step.contract.relative,
-        status=Status.NOT_RUN,
-        sign_off_roles=tuple(step.step.sign_off),
-        hint=step.step.on_fail or "",
-    )
 
 
 class _InBackground:
@@ -467,28 +328,6 @@ class _InBackground:
         self.start()
         self._thread.join(timeout=10)
         return self._found or {"unknown": "the host did not answer in time"}
-
-
-def _remove(folder: Path, name: str) -> None:
-    for path in (folder / f"{name}.ipynb", folder / f"{name}.results.json", folder / f"{name}.html"):
-        path.unlink(missing_ok=True)
-    shutil.rmtree(folder / "recordings" / name, ignore_errors=True)
-
-
-def copy_step(source: Path, target: Path, name: str) -> None:
-    """Copy a step's files from one run folder to another."""
-    _remove(target, name)
-    own = [source / f"{name}.ipynb", source / f"{name}.results.json"]
-    for path in [*own, *sorted((source / "recordings" / name).rglob("*.json"))]:
-        if path.is_file():
-            write_atomic(target / path.relative_to(source), path.read_bytes())
-
-
-def _relative(path: Path) -> str:
-    try:
-        return str(path.resolve().relative_to(paths.root()))
-    except ValueError:
-        return path.name
 
 
 def jobs_by_default() -> int:
