@@ -178,6 +178,7 @@ def test_install_is_whole_apart_and_done_once(tiny: Path, monkeypatch: pytest.Mo
     assert install.installed("vllm") == install.installed("vllm", "0.22.0") == python
     shutil.rmtree(os.environ["UV_CACHE_DIR"])
     (tiny.parent.parent / "wheels" / "vllm-0.22.0-py3-none-any.whl").unlink()
+    monkeypatch.setenv("NEMOLAB_UV", "/bin/false")
     assert install.apply(install.plan("vllm", lock=tiny)) == python, "nothing is fetched again"
     assert install.remove("vllm", "0.22.0")
     assert not asked.folder.exists()
@@ -272,6 +273,12 @@ def test_two_installs_of_one_version_do_not_mix(tiny: Path) -> None:
     asked = install.plan("vllm", lock=tiny)
     with install._alone(asked.folder), pytest.raises(UsageError, match=r"another install of vllm-0\.22\.0 runs"):
         install.apply(asked)
+
+
+def test_nothing_of_the_lab_leaks_into_uv(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("VIRTUAL_ENV", "PYTHONPATH", "CONDA_PREFIX", "UV_PROJECT_ENVIRONMENT"):
+        monkeypatch.setenv(name, "/lab")
+    assert "/lab" not in install_uv.environment().values()
 
 
 def test_without_uv_the_message_says_where_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import stat
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.support.engines import FAKE, closed
 
+from nemolab.client.outcome import CheckStatus
 from nemolab.core.errors import UsageError
 from nemolab.core.finding import Severity
 from nemolab.engines import llamacpp, process, smoke, smoke_launch, smoke_look
@@ -43,6 +45,27 @@ def test_a_good_stack_passes_from_flags_to_stop() -> None:
     assert (results.passed, results.answers_apart, results.counts, results.metrics) == (True, True, True, True)
     assert all(row["passed"] for row in smoke_look.step_rows(report))
     assert "serves this architecture as it should" in smoke_look.sentence(report)
+    for worse in _worse(report):
+        assert not worse.passed
+        assert not all(row["passed"] for row in smoke_look.step_rows(worse))
+        assert "not everything is right" in smoke_look.sentence(worse)
+        assert any(finding.severity is Severity.ERROR for finding in worse.findings())
+
+
+def _worse(report: SmokeReport) -> list[SmokeReport]:
+    """The same report with one thing wrong."""
+    assert report.probe is not None
+    assert report.stop is not None
+    missed = replace(report.needles[0], found=False, said="something else")
+    check = replace(report.probe.checks[2], status=CheckStatus.FAILED)
+    checks = (*report.probe.checks[:2], check, *report.probe.checks[3:])
+    return [
+        replace(report, needles=(missed, *report.needles[1:])),
+        replace(report, probe=replace(report.probe, checks=checks)),
+        replace(report, stop=replace(report.stop, process_gone=False)),
+        replace(report, stop=replace(report.stop, port_closed=False)),
+        replace(report, stop=replace(report.stop, gpu_mib_missing=62_000)),
+    ]
 
 
 @pytest.mark.live
@@ -113,6 +136,18 @@ def test_what_cannot_be_tried_says_why(tmp_path: Path, monkeypatch: pytest.Monke
     assert process.running() == ()
 
 
+def test_settings_change_the_profile_and_null_takes_a_flag_away(tmp_path: Path) -> None:
+    changes = ("args.mamba-radix-cache-strategy=null", "args.mamba-scheduler-strategy=extra_buffer")
+    spec = SmokeSpec("sglang", settings=changes, engine_version="0.5.13", python=str(stub(tmp_path)))
+    argv = smoke_launch.launch(spec, tmp_path).argv
+    assert "--mamba-radix-cache-strategy" not in argv
+    assert argv[argv.index("--mamba-scheduler-strategy") + 1] == "extra_buffer"
+    old = replace(spec, settings=())
+    errors = [f.message for f in smoke_launch.check(old).findings if f.severity is Severity.ERROR]
+    assert any("mamba-radix-cache-strategy" in message for message in errors), "0.5.13 does not know the new name"
+    assert not [f for f in smoke_launch.check(spec).findings if f.severity is Severity.ERROR]
+
+
 def test_lint_sees_the_extra_flags() -> None:
     checked = smoke_launch.check(SmokeSpec("vllm", extra_args="--mamba-cache-mod align --no-such-flag"))
     assert any("no-such-flag" in f.message for f in checked.findings if f.severity is Severity.ERROR)
@@ -137,5 +172,5 @@ def test_no_needle_asked_is_no_pass() -> None:
 
 
 def test_parameters_become_a_spec() -> None:
-    spec = SmokeParams(engine="vllm", lengths=[1024], env=["A=1"]).spec()
-    assert (spec.engine, spec.lengths, spec.env) == ("vllm", (1024,), ("A=1",))
+    spec = SmokeParams(engine="vllm", lengths=[1024], env=["A=1"], settings=["image=x"]).spec()
+    assert (spec.engine, spec.lengths, spec.env, spec.settings) == ("vllm", (1024,), ("A=1",), ("image=x",))

@@ -13,7 +13,7 @@ from nemolab.core import paths
 from nemolab.core.errors import NemolabError, UsageError
 from nemolab.core.secrets import redact
 
-_DOWNLOADED = re.compile(r"^\s*(?:Downloaded|Built|Prepared)\s+(?P<what>\S+)")
+_DOWNLOADED = re.compile(r"^\s*(?:Downloaded|Built)\s+(?P<what>\S+)")
 # What would point uv, or the new environment, at the lab's own.
 _DROPPED = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "UV_PROJECT_ENVIRONMENT", "UV_SYSTEM_PYTHON")
 

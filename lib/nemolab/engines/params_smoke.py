@@ -18,6 +18,8 @@ class SmokeParams(Params):
 
     engine: Literal["llamacpp", "vllm", "sglang"] = Field("llamacpp", description="engine to try")
     profile: str = Field("", description="profile to start from; empty for the engine's miniature")
+    settings: list[str] = Field([], description="changes to it, NAME=value; null takes a flag away")
+    engine_version: str = Field("", description="release that lint reads the flags for; empty for the profile's")
     python: str = Field("", description="Python of the engine's environment; empty for the installed one")
     model: str = Field("", description="folder or file to load; empty for the miniature")
     extra_args: str = Field("", description="further flags, as on a command line")
@@ -32,7 +34,7 @@ class SmokeParams(Params):
     def spec(self) -> SmokeSpec:
         """The parameters as the library takes them."""
         values = self.model_dump()
-        values |= {"env": tuple(self.env), "lengths": tuple(self.lengths)}
+        values |= {name: tuple(values[name]) for name in ("settings", "env", "lengths")}
         return SmokeSpec(**values)
 
 

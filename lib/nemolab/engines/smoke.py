@@ -29,6 +29,7 @@ from nemolab.engines.smoke_launch import SmokeSpec, launch
 
 Progress = Callable[[float, float | None, str | None], None]
 _STAGES = ("start", "probe", "needles", "stop")
+_REQUEST_S = 180.0  # the first requests of a GPU engine wait for kernels to be compiled
 _RETURNED_MIB = 512  # memory of a GPU that may be missing after the stop: other processes come and go
 
 
@@ -167,7 +168,7 @@ def _asked(spec: SmokeSpec, endpoint: Endpoint, report: SmokeReport, tell: Calla
     problem = ""
     try:
         tell("probe", "")
-        probed = probe(endpoint, progress=lambda done, total, title: tell("probe", title or ""))
+        probed = probe(endpoint, timeout_s=_REQUEST_S, progress=lambda done, total, title: tell("probe", title or ""))
         tell("needles", "")
         needles = tuple(_needles(spec, endpoint, tell))
     except NemolabError as error:
@@ -182,7 +183,7 @@ def _needles(spec: SmokeSpec, endpoint: Endpoint, tell: Callable[[str, str], Non
     for length in spec.lengths:
         asked = Examination((length,), (1,), present=spec.needles, absent=0, short=0, seed=29)
         tell("needles", f"{length:,} tokens")
-        for outcome in examine(endpoint.base_url, endpoint.model, asked, timeout_s=300.0):
+        for outcome in examine(endpoint.base_url, endpoint.model, asked, timeout_s=_REQUEST_S):
             yield Needle(length, outcome.prompt_tokens, outcome.thinking, outcome.right, outcome.answer)
 
 

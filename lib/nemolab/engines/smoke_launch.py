@@ -29,6 +29,8 @@ class SmokeSpec:
 
     Attributes:
         profile: name of a profile, `:variant` may follow; "" for the engine's miniature.
+        settings: changes to it, `NAME=value`, as `nemolab render --set` takes them; `null` takes a flag away.
+        engine_version: release that lint reads the flags for; "" for the profile's.
         python: interpreter of the engine's environment; "" for the one that `nemolab install` made.
         model: folder or file to load; "" for the miniature's own weights.
         extra_args: further words, as on a command line; an engine takes the last of two equal flags.
@@ -40,6 +42,8 @@ class SmokeSpec:
 
     engine: str = "llamacpp"
     profile: str = ""
+    settings: tuple[str, ...] = ()
+    engine_version: str = ""
     python: str = ""
     model: str = ""
     extra_args: str = ""
@@ -70,10 +74,11 @@ def loaded(spec: SmokeSpec) -> Profile:
     Raises:
         UsageError: there is none, or it is another engine's.
     """
-    found = profiles.load(spec.profile or f"miniature_{spec.engine}")
+    changes = dict(_pair(text, "settings") for text in spec.settings)
+    found = profiles.changed(profiles.load(spec.profile or f"miniature_{spec.engine}"), changes)
     if found.engine != spec.engine:
         raise UsageError(f"that is a profile of {found.engine}", where=found.full_name, fix=f"engine={found.engine}")
-    return found
+    return replace(found, engine_version=spec.engine_version or found.engine_version)
 
 
 def launch(spec: SmokeSpec, folder: Path) -> Launch:
@@ -167,9 +172,16 @@ def check(spec: SmokeSpec) -> Checked:
 
 
 def _variable(text: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not sign or not name.isidentifier():
+    name, value = _pair(text, "env")
+    if not name.isidentifier():
         raise UsageError(f"not a variable: {text!r}", where="env", fix="NAME=value")
+    return name, value
+
+
+def _pair(text: str, where: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise UsageError(f"not NAME=value: {text!r}", where=where, fix="such as args.max-num-seqs=8")
     return name, value
 
 
