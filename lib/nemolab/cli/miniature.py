@@ -116,6 +116,6 @@ def export(out: Path, checkpoint: Path | None, file_type: str) -> int:
     elif out.exists():
         raise UsageError("already there", where=str(out), fix="name a new folder, or a file that ends in .gguf")
     else:
-        shutil.copytree(source, out, ignore=shutil.ignore_patterns("checkpoint.pt"))
+        shutil.copytree(source, out, ignore=shutil.ignore_patterns("checkpoint.pt", "*.part"))
     click.echo(str(out))
     return ExitCode.PASSED
