@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -319,3 +320,23 @@ def test_nim_and_dynamo_are_told_from_the_vllm_inside() -> None:
     assert trouble.diagnose(nim).report.engine == "nim"
     assert trouble.diagnose("INFO dynamo.vllm: worker starts\n" + fixture("ready")).report.engine == "dynamo"
     assert trouble.diagnose(fixture("ready")).report.engine == "vllm"
+
+
+def test_the_notebook_takes_a_pasted_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import papermill
+
+    from nemolab.core import paths
+    from nemolab.core.step import FOLDER, NAME
+
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    monkeypatch.setenv(NAME, "trouble")
+    papermill.execute_notebook(
+        str(paths.notebooks() / "90_troubleshoot.ipynb"),
+        str(tmp_path / "trouble.ipynb"),
+        parameters={"log": fixture("fastapi-drift")},
+        progress_bar=False,
+    )
+    values = json.loads((tmp_path / "trouble.results.json").read_text())["values"]
+    assert values["code"]["value"] == "L-102"
+    assert values["failed"]["value"] is True
+    assert values["engine"]["value"] == "vllm"
