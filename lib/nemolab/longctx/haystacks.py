@@ -15,6 +15,7 @@ from nemolab.miniature.wording import Kind
 Source = Callable[[], Iterator[str]]
 Make = Callable[[int, Sequence[float], int], Sample]  # seed, depths, questions
 Draw = Callable[[], str]
+_BULK = 1024
 _POOL = 2048  # distinct lines of prose a haystack is drawn from: distinct enough, and counted once each
 
 
@@ -38,17 +39,40 @@ def prose(seed: int) -> Source:
 def needles(kind: Kind, seed: int, taken: frozenset[str]) -> Source:
     """Nothing but needles of `kind`, with keys that are not in `taken`: RULER's hardest haystack."""
 
+    # Tens of thousands of lines make a long prompt: values are drawn in bulk, the sentence is taken apart once.
+    before, between, after = wording.needle(kind, "\0", "\1").replace("\1", "\0").split("\0")
+
     def lines() -> Iterator[str]:
         rng = Random(f"{seed} needles")
         number = 0
         while True:
-            # A number makes the key unique without remembering the others; there are only 20,000 pairs of words.
-            number += 1
-            key = wording.value("uuid", rng) if kind == "uuid" else f"{wording.key(rng)}-{number}"
-            if key not in taken:
-                yield wording.needle(kind, key, wording.value(kind, rng))
+            keys = _uuids(rng) if kind == "uuid" else _pairs(rng)
+            values = _uuids(rng) if kind == "uuid" else _pairs(rng) if kind == "word" else _numbers(rng)
+            for key, value in zip(keys, values, strict=True):
+                if kind != "uuid":  # a number makes the key unique; there are only some 20,000 pairs of words
+                    number += 1
+                    key = f"{key}-{number}"
+                if key not in taken:
+                    yield f"{before}{key}{between}{value}{after}"
 
     return lines
+
+
+def _pairs(rng: Random) -> list[str]:
+    adjectives, nouns = rng.choices(wording.ADJECTIVES, k=_BULK), rng.choices(wording.NOUNS, k=_BULK)
+    return [f"{a}-{b}" for a, b in zip(adjectives, nouns, strict=True)]
+
+
+def _numbers(rng: Random) -> list[str]:
+    draw = rng.random
+    return [str(1_000_000 + int(draw() * 9_000_000)) for _ in range(_BULK)]
+
+
+def _uuids(rng: Random) -> list[str]:
+    """Version-4 UUIDs, spelled as `uuid.UUID` spells them."""
+    bits = rng.getrandbits
+    digits = [f"{bits(128):032x}" for _ in range(_BULK)]
+    return [f"{h[:8]}-{h[8:12]}-4{h[13:16]}-{'89ab'[int(h[16], 16) & 3]}{h[17:20]}-{h[20:]}" for h in digits]
 
 
 def document(paths: tuple[Path, ...]) -> Source:
