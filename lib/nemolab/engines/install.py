@@ -11,7 +11,6 @@ import fcntl
 import json
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,16 +18,18 @@ from pathlib import Path
 from nemolab.core import paths
 from nemolab.core.errors import NemolabError, UsageError
 from nemolab.core.files import sha256, write_json
-from nemolab.core.finding import Finding, Severity
+from nemolab.core.finding import Severity
 from nemolab.engines import install_lock as locks
 from nemolab.engines import install_uv as uv
+from nemolab.engines.install_check import check, gib
 from nemolab.engines.install_lock import Lock
 
 _MARKER = "nemolab-install.json"
-_HEADROOM = 1.1
 _UNPACKED = 2.3  # bytes on disk for a byte of wheel, where a lock does not say; the shipped locks lie at 2.1 to 2.5
 
 Progress = Callable[[float, float | None, str | None], None]
+
+__all__ = ["InstallPlan", "apply", "check", "folder_of", "gib", "installed", "plan", "remove"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,44 +96,6 @@ def installed(engine: str, version: str = "") -> Path | None:
     found = sorted(root.glob(f"{engine}-{version or '*'}/{_MARKER}"), key=lambda p: locks._order(p.parent.name))
     ready = [marker.parent / "bin" / "python" for marker in found if _marker(marker.parent).get("complete")]
     return ready[-1] if ready else None
-
-
-def check(asked: InstallPlan, *, disk: bool = True) -> list[Finding]:
-    """Why the plan would not work here. Without errors in it, `apply` begins."""
-    found = []
-    machine = locks.this_machine()
-    if asked.lock.machine != machine or sys.platform != "linux":
-        found.append(
-            Finding(
-                "I-101",
-                Severity.ERROR,
-                f"the lock is for Linux on {asked.lock.machine}, this is {sys.platform} on {machine}",
-                "install on such a machine, or use a container",
-                source="the engine's wheels",
-            )
-        )
-    if asked.folder.is_relative_to(Path(sys.prefix)) or Path(sys.prefix).is_relative_to(asked.folder):
-        found.append(
-            Finding(
-                "I-102",
-                Severity.ERROR,
-                f"{asked.folder} lies in the lab's own environment",
-                "set NEMOLAB_CACHE to another folder",
-            )
-        )
-    if built := [package.name for package in asked.lock.packages if package.built]:
-        found.append(
-            Finding(
-                "I-104",
-                Severity.WARNING,
-                f"no wheel for {asked.lock.machine}: {', '.join(built)} will be built here",
-                "have a C++ compiler and Python's headers (build-essential), or use the engine's image",
-                source="the index, as of the release",
-            )
-        )
-    if disk and asked.state != "installed":
-        found += _disk(asked)
-    return found
 
 
 def apply(asked: InstallPlan, *, disk_check: bool = True, progress: Progress | None = None) -> Path:
@@ -209,33 +172,6 @@ def _verify(asked: InstallPlan) -> None:
         )
 
 
-def _disk(asked: InstallPlan) -> list[Finding]:
-    need = int(asked.disk * _HEADROOM)
-    found = []
-    places = {"environment": asked.folder, "uv's cache": uv.cache_folder()}
-    devices = {name: _existing(path).stat().st_dev for name, path in places.items()}
-    if len(set(devices.values())) == 1:  # then the environment's files are links into the cache
-        places.pop("uv's cache")
-    for name, path in places.items():
-        free = shutil.disk_usage(_existing(path)).free
-        if free < need:
-            found.append(
-                Finding(
-                    "I-103",
-                    Severity.ERROR,
-                    f"{gib(need)} are needed for the {name}, {gib(free)} are free",
-                    "free space, or set NEMOLAB_CACHE and UV_CACHE_DIR to another disk; if an interrupted install has"
-                    " fetched most of it already, --skip-disk-check",
-                    where=str(path),
-                )
-            )
-    return found
-
-
-def _existing(path: Path) -> Path:
-    return next(folder for folder in (path, *path.parents) if folder.exists())
-
-
 def _state(folder: Path, lock: Lock) -> str:
     marker = _marker(folder)
     if not marker:
@@ -273,8 +209,3 @@ def _alone(folder: Path) -> Iterator[None]:
         except OSError:
             raise UsageError(f"another install of {folder.name} runs", where=str(folder), fix="wait for it") from None
         yield
-
-
-def gib(size: float) -> str:
-    """Bytes for people."""
-    return f"{size / 2**30:,.1f} GiB" if size >= 2**29 else f"{size / 2**20:,.1f} MiB"
