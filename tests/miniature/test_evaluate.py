@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,14 @@ def test_export_command_writes_both_forms(tmp_path: Path) -> None:
 def test_eval_command_refuses_bad_lengths() -> None:
     refused = CliRunner().invoke(command, ["eval", "--lengths", "12,abc"])
     assert isinstance(refused.exception, UsageError)
+
+
+@pytest.mark.skipif(find_spec("torch") is not None, reason="torch is installed")
+def test_train_command_without_torch_prints_nothing_but_what_to_install(tmp_path: Path) -> None:
+    refused = CliRunner().invoke(command, ["train", "--smoke", "--out", str(tmp_path / "out")])
+    assert isinstance(refused.exception, UsageError)
+    assert refused.output == ""
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_train_parameters_default_to_the_shipped_log() -> None:

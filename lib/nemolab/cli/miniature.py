@@ -33,15 +33,20 @@ def train(out: Path, smoke: bool, workers: int | None) -> int:
     """
     from nemolab.miniature import training
 
-    with click.progressbar(length=1000, label="train") as bar:
+    training.require("smoke" if smoke else "full")
+    with click.progressbar(length=1000, label="train", item_show_func=_shown) as bar:
 
         def show(step: int, steps: int, line: str) -> None:
-            bar.label = f"step {step}: {line}"
-            bar.update(int(1000 * step / steps) - bar.pos)
+            bar.update(int(1000 * step / steps) - bar.pos, f"step {step}: {line}")
 
         training.run(out, smoke=smoke, workers=workers, progress=show)
     click.echo(f"{out}: config, weights, tokenizer, template; training.jsonl has the curve")
     return ExitCode.PASSED
+
+
+def _shown(note: str | None) -> str | None:
+    """What stands behind the progress bar, on a terminal."""
+    return note
 
 
 @miniature.command("eval")
@@ -77,11 +82,10 @@ def evaluate(base_url: str, model: str, api_key_env: str, lengths: str, texts: i
         if not base_url:
             server = llamacpp.serve(llamacpp.Options(ctx=max(what.lengths) + 1024, parallel=1))
             base_url, model = server.base_url, server.model
-        with click.progressbar(length=what.count, label="ask") as bar:
+        with click.progressbar(length=what.count, label="ask", item_show_func=_shown) as bar:
 
             def show(done: float, total: float | None, note: str | None) -> None:
-                bar.label = f"ask {note}"
-                bar.update(int(done) - bar.pos)
+                bar.update(int(done) - bar.pos, note)
 
             outcomes = examination.examine(
                 base_url, model, what, timeout_s=asked.timeout_s, api_key_env=api_key_env, progress=show
