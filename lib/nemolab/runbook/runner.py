@@ -187,7 +187,7 @@ class Runner:
             run_id=self._record.run_id, cell_timeout=step.step.cell_timeout or step.step.timeout, replay=False,
         )  # fmt: skip
         self._servers.begin(step.id)
-        self._began[step.id] = time.monotonic()
+        started, self._began[step.id] = datetime.now(UTC), time.monotonic()
         self._pool = self._pool or Pool()
         self._pool.start(step.id, job, timeout=step.step.timeout)
         # What can be done while the kernel starts is done now.
@@ -195,7 +195,7 @@ class Runner:
         self._put(
             step.id,
             status=Status.RUNNING,
-            started=datetime.now(UTC),
+            started=started,
             parameters=parameters,
             key=step.key(results, needed, self._plan.services),
             code_sha256=step.contract.code_sha256,
