@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import socket
@@ -75,6 +76,22 @@ def test_the_cpu_only_host_runs_the_embedded_engine_and_nothing_else() -> None:
     assert found.gpus == ()
     assert "H-GPU" not in {finding.code for finding in lib.check(found, lib.for_launch("llamacpp"))}
     assert "H-GPU" in {finding.code for finding in lib.check(found, lib.for_launch("vllm"))}
+
+
+def test_the_h200_host_as_recorded() -> None:
+    """Two H200s of one host, driver 580.159.04, 2026-11-30; equal to what nvidia-smi said beside it."""
+    found = HostFacts.from_dict(json.loads((Path(__file__).parent / "recorded/h200-x2.json").read_text()))
+    assert found.driver.version == "580.159.04"
+    assert found.driver.nvml_error is None
+    assert found.gpus
+    assert {gpu.name for gpu in found.gpus} == {"NVIDIA H200"}
+    first = found.gpus[0]
+    assert (first.compute_capability, first.pcie_generation, first.pcie_width) == ("9.0", 5, 16)
+    assert (first.nvlinks_active, first.nvlink_version) == (18, "4.0")
+    assert [(link.path, link.peer_access) for link in found.links or ()] == [("NV18", True)]
+    assert {finding.code for finding in lib.check(found, lib.for_launch("vllm", gpus=2))}.isdisjoint(
+        {"H-GPU", "H-DRIVER", "H-PCIE", "H-NVLINK"}
+    )
 
 
 def test_other_documents_are_refused() -> None:
@@ -290,7 +307,11 @@ class Binding:
         return int(pynvml.NVML_TOPOLOGY_SYSTEM)
 
     def nvmlDeviceGetP2PStatus(self, a: int, b: int, index: int) -> int:
+        ctypes.c_int(index)  # as the binding converts it: NVML_P2P_CAPS_INDEX_READ is a tuple there
         return int(pynvml.NVML_P2P_STATUS_NOT_SUPPORTED)
+
+    def nvmlDeviceGetNvLinkVersion(self, handle: int, link: int) -> int:
+        return int(pynvml.NVML_NVLINK_VERSION_4_0)
 
 
 def test_what_nvml_says_becomes_facts() -> None:
@@ -300,7 +321,7 @@ def test_what_nvml_says_becomes_facts() -> None:
     assert (reply.driver, reply.cuda) == ("580.95.05", "13.0")
     assert (first.name, first.unified_memory, first.memory_total) == ("NVIDIA H200", False, 143_771 << 20)
     assert (first.pcie_width, first.pcie_width_max) == (8, 16)
-    assert (first.nvlinks_active, first.nvlinks) == (17, 18)
+    assert (first.nvlinks_active, first.nvlinks, first.nvlink_version) == (17, 18, "4.0")
     assert first.clock_event_reasons == ("GpuIdle", "SwThermalSlowdown")
     assert (first.power_limit_min, first.power_limit_max, first.power_limit) == (200.0, 700.0, None)
     assert first.processes

@@ -231,7 +231,7 @@ class Gpu:
     pcie_width_max: int | None = None
     nvlinks_active: int | None = None
     nvlinks: int | None = None
-    nvlink_version: int | None = None
+    nvlink_version: str | None = None
     numa_node: int | None = None
     power_draw: float | None = None
     power_limit: float | None = None

@@ -4,6 +4,7 @@ or kill whoever asks it; `ask` starts that process with a time-out and reads its
 
 from __future__ import annotations
 
+import ctypes
 import json
 import sys
 from collections.abc import Callable
@@ -24,6 +25,11 @@ _REASONS = {
     0x1: "GpuIdle", 0x2: "ApplicationsClocksSetting", 0x4: "SwPowerCap", 0x8: "HwSlowdown", 0x10: "SyncBoost",
     0x20: "SwThermalSlowdown", 0x40: "HwThermalSlowdown", 0x80: "HwPowerBrakeSlowdown", 0x100: "DisplayClockSetting",
 }  # fmt: skip
+# nvml.h, nvmlGpuP2PCapsIndex_t. The binding's NVML_P2P_CAPS_INDEX_READ is a one-element tuple (nvidia-ml-py 13.615),
+# which its own call cannot convert: on a host with two GPUs that ended the whole collection.
+_P2P_READ, _P2P_NVLINK = 0, 2
+# nvml.h, nvmlNvlinkVersion_t: the number is an index, not a version (an H200 answers 6).
+_NVLINK_VERSIONS = {1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.0", 7: "5.0", 8: "6.0"}
 _COMPUTE_MODES = {0: "Default", 1: "Exclusive_Thread", 2: "Prohibited", 3: "Exclusive_Process"}
 
 
@@ -47,7 +53,7 @@ def ask(probe: Probe) -> Reply:
         return Reply(error=f"no answer within {TIMEOUT:.0f} s: the driver hangs or the process was refused")
     if answer.code != 0:
         last = answer.err.strip().splitlines()[-1:] or [f"exit status {answer.code}"]
-        return Reply(error=f"the NVML process ended: {last[0]}")
+        return _without_binding(probe, Reply(error=f"the NVML process ended: {last[0]}"))
     reply = from_json(json.loads(answer.out))
     return reply if reply.gpus is not None else _without_binding(probe, reply)
 
@@ -105,10 +111,13 @@ def collect(nv: Any) -> Reply:
 
 
 def _quiet(nv: Any, call: Callable[[], Any]) -> Any:
-    """The call's value; None when this device, driver or binding does not know it."""
+    """The call's value; None when this device, driver or binding does not know it.
+
+    A binding of another release may take other arguments: that costs one fact, not all of them.
+    """
     try:
         return call()
-    except (nv.NVMLError, AttributeError):
+    except (nv.NVMLError, AttributeError, TypeError, ctypes.ArgumentError):
         return None
 
 
@@ -142,7 +151,7 @@ def _gpu(nv: Any, index: int, handle: Any) -> Gpu:
         pcie_width_max=get("nvmlDeviceGetMaxPcieLinkWidth"),
         nvlinks_active=sum(links) if links is not None else None,
         nvlinks=len(links) if links is not None else None,
-        nvlink_version=get("nvmlDeviceGetNvLinkVersion", 0) if links else None,
+        nvlink_version=_NVLINK_VERSIONS.get(get("nvmlDeviceGetNvLinkVersion", 0)) if links else None,
         power_draw=_watts(get("nvmlDeviceGetPowerUsage")),
         power_limit=_watts(get("nvmlDeviceGetEnforcedPowerLimit")),
         power_limit_default=_watts(get("nvmlDeviceGetPowerManagementDefaultLimit")),
@@ -234,8 +243,8 @@ def _name(pid: int) -> str | None:
 def _link(nv: Any, a: int, b: int, first: Any, second: Any) -> Link:
     level = _quiet(nv, lambda: nv.nvmlDeviceGetTopologyCommonAncestor(first, second))
     path = _PATHS.get(level) if level is not None else None
-    linked = _quiet(nv, lambda: nv.nvmlDeviceGetP2PStatus(first, second, nv.NVML_P2P_CAPS_INDEX_NVLINK))
-    peer = _quiet(nv, lambda: nv.nvmlDeviceGetP2PStatus(first, second, nv.NVML_P2P_CAPS_INDEX_READ))
+    linked = _quiet(nv, lambda: nv.nvmlDeviceGetP2PStatus(first, second, _P2P_NVLINK))
+    peer = _quiet(nv, lambda: nv.nvmlDeviceGetP2PStatus(first, second, _P2P_READ))
     if linked == nv.NVML_P2P_STATUS_OK:
         path = f"NV{sum(_links(nv, first) or [])}"
     return Link(a, b, path, None if peer is None else peer == nv.NVML_P2P_STATUS_OK)
