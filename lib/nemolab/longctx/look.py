@@ -144,6 +144,15 @@ def ttft_figure(lengths: Sequence[Length]) -> go.Figure:
     return figure
 
 
+def ttft_sentence(lengths: Sequence[Length]) -> str:
+    """The figure in words; what was not measured is not mentioned."""
+    parts = []
+    for length in lengths:
+        times = [f"{which} {q.value:.2f} s" for which, q in (("cold", length.cold), ("warm", length.warm)) if q.n]
+        parts.append(f"{length.tokens:,} tokens: {', '.join(times) or 'not measured'}")
+    return "; ".join(parts)
+
+
 def ttft_table(lengths: Sequence[Length]) -> Table:
     """Time to the first token by length, with intervals, and what the cache gave."""
     return [
