@@ -4,7 +4,7 @@ RUNBOOK ?= runbooks/quickstart.yaml
 LOCKED := pyproject.toml uv.lock tools/setup.sh
 
 .DEFAULT_GOAL := report
-.PHONY: report test lab run check live clean
+.PHONY: report test lab run check live long clean
 
 report: .venv/report.ok  ## run the quickstart on the embedded engine; prints the report's path and verdict
 	@$(RUN) nemolab run runbooks/quickstart.yaml
@@ -14,6 +14,9 @@ test: .venv/dev.ok  ## all tests: units, faults, reports in replay, one live run
 
 live: .venv/dev.ok  ## only the tests that start the embedded engine
 	@$(RUN) pytest -m live
+
+long: .venv/report.ok  ## the way to a million tokens on the embedded engine, scaled: up to 131,072
+	@$(RUN) nemolab run runbooks/long.yaml
 
 check: .venv/dev.ok  ## ruff, mypy, import-linter, notebook linter
 	@$(RUN) tools/check.sh

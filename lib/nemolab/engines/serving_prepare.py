@@ -129,7 +129,9 @@ def load(spec: ServeSpec) -> Profile:
 
 
 def about(profile: Profile) -> list[Row]:
-    """What only this engine has to be told of: its module's own rows."""
+    """What only this engine has to be told of: its module's own rows; none for llama.cpp, which has no such module."""
+    if profile.engine == "llamacpp":
+        return []
     rows: list[Row] = importlib.import_module(f"nemolab.engines.serving_{profile.engine}").about(profile)
     return rows
 

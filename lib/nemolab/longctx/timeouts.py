@@ -7,6 +7,11 @@ _FLOOR_S = 60.0
 _SLOWEST = 50.0  # tokens a second, where nothing is known yet
 
 
+def limit(estimate_s: float) -> float:
+    """When to give up a prompt whose first token is expected after `estimate_s`."""
+    return _FLOOR_S + _FACTOR * estimate_s
+
+
 class Prefill:
     """Learns a server's prefill time from cold requests and limits the next one.
 
@@ -32,4 +37,4 @@ class Prefill:
     def limit_s(self, tokens: int) -> float:
         """When to give a request up."""
         estimate = self.estimate_s(tokens)
-        return _FLOOR_S + (_FACTOR * estimate if estimate is not None else tokens / _SLOWEST)
+        return limit(estimate) if estimate is not None else _FLOOR_S + tokens / _SLOWEST

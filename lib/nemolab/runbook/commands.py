@@ -177,11 +177,12 @@ def _say_kept(record: RunRecord, folder: Path) -> None:
 
 def _print_plan(made: Plan, earlier: RunRecord | None, decisions: Mapping[str, Decision]) -> int:
     from nemolab.notebook import lint
-    from nemolab.runbook import listing
+    from nemolab.runbook import listing, named_profiles
 
     for line in listing.plan(made, earlier, decisions):
         print(line)
     findings = lint.lint(sorted({step.contract.path for step in made.steps}), paths.root())
+    findings += named_profiles.findings(made)
     for finding in findings:
         print(f"{finding.severity.value} {finding.code} {finding.where}: {finding.message}")
     return int(ExitCode.FAILED if any(f.severity is Severity.ERROR for f in findings) else ExitCode.PASSED)

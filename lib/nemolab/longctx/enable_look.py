@@ -1,0 +1,46 @@
+"""A launch for long context as people see it: cost by length, planned and, where a server was asked, measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nemolab.longctx.enable import Enabling
+from nemolab.longctx.enable_climb import Climb
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+def sentence(found: Enabling, climbed: Climb) -> str:
+    """Launch and climb in words: what speaks against the launch first, then how far the climb went."""
+    return climbed.sentence if found.sound and climbed.endpoint else found.sentence
+
+
+def figure(found: Enabling, climbed: Climb) -> go.Figure:
+    """Time to the first token by length."""
+    import plotly.graph_objects as go
+
+    made = go.Figure()
+    if found.costs:
+        made.add_scatter(x=[c.tokens for c in found.costs], y=[c.prefill_s for c in found.costs], name="planned")
+    seen = [row for row in climbed.rows if row.ttft_s]
+    if seen:
+        made.add_scatter(x=[row.length for row in seen], y=[row.ttft_s for row in seen], name="measured")
+    every = sorted({c.tokens for c in found.costs} | {row.length for row in seen})
+    made.update_xaxes(title="prompt tokens", type="log", tickvals=every, ticktext=[f"{n:,}" for n in every])
+    made.update_yaxes(title="first token, s", type="log")
+    return made
+
+
+def captions(found: Enabling, climbed: Climb) -> dict[str, Any]:
+    """What `show.figure` is told beside the figure."""
+    planned = [{"length": c.tokens, "kind": "planned", "first token": c.prefill_s} for c in found.costs]
+    seen = [{"length": r.length, "kind": "measured", "first token": r.ttft_s} for r in climbed.rows if r.ttft_s]
+    ends = [f"{rows[-1]['kind']} {rows[-1]['first token']:,.1f} s at {rows[-1]['length']:,}" for rows in (planned, seen)
+            if rows]  # fmt: skip
+    return {
+        "title": "Time to the first token by length",
+        "alt": "; ".join(ends) or "Nothing is planned and nothing was measured.",
+        "table": planned + seen or [{"length": "-", "kind": "-", "first token": "-"}],
+        "units": {"first token": "s"},
+    }
