@@ -138,3 +138,10 @@ def test_a_dry_run_lints_the_profile(tmp_path: Path, capsys: pytest.CaptureFixtu
     code, output = dry_run(f"{tmp_path / 'nano_bf16_1xh200_vllm.yaml'}:long-context", capsys)
     assert code == 1, output
     assert "error R-LONG" in output
+
+
+def test_the_runbook_for_any_machine_dry_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert commands.dry_run("long", {}, until=None, fresh=True) == 0
+    output = capsys.readouterr().out
+    assert "with scale = 0.125" in output
+    assert "sign-off" not in output  # it ends by itself

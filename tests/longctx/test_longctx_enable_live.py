@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from miniserver import miniature
 
+from nemolab.core.status import Status
 from nemolab.longctx.enable_climb import ClimbSpec, climb
 from nemolab.longctx.failures import Outcome
 from nemolab.runbook import record
@@ -29,17 +30,20 @@ def test_the_engine_refuses_the_rung_that_it_was_not_started_for(tmp_path: Path)
     assert found.log  # the lab's own server: its log was read without being named
 
 
-def test_the_runbook_with_every_length_scaled(tmp_path: Path) -> None:
+def test_the_runbook_with_every_length_scaled_by_one_parameter(tmp_path: Path) -> None:
     for name in ("notebooks", "runbooks"):
         (tmp_path / name).symlink_to(ROOT / name)
-    small = {"scale": 1 / 1024, "ctx": 1536, "haystacks": 1, "questions": 2, "budget_s": 5}
-    sets = [part for name, value in small.items() for part in ("--set", f"{name}={value}")]
     environment = {**os.environ, "NEMOLAB_ROOT": str(tmp_path), "NEMOLAB_STATE": str(tmp_path / "state")}
-    command = [sys.executable, "-m", "nemolab", "run", "long", *sets]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=150)
-    assert done.returncode == 0, done.stdout + done.stderr
-    run = record.read(next(tmp_path.glob("reports/long/*/run.json")).parent)
-    values = {step.id: {name: entry["value"] for name, entry in step.results.items()} for step in run.steps}
-    assert values["enable"]["lengths"] == "256,1024"
-    assert (values["enable"]["state"], values["enable"]["length_tokens"]) == ("climbed", 1_048_576)
-    assert values["validate"]["longest_tokens"] == values["enable"]["reached_tokens"] == 1024
+    with miniature(tmp_path / "state", 1024) as endpoint:
+        values = {"base_url": endpoint.base_url, "scale": 1 / 1024, "haystacks": 1, "wanted_share": 0.3, "budget_s": 1}
+        sets = [part for name, value in values.items() for part in ("--set", f"{name}={value}")]
+        command = [sys.executable, "-m", "nemolab", "run", "one-million", *sets]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=150)
+    assert done.returncode == 1, done.stdout + done.stderr  # all passed, and oncall has not answered for it
+    [folder] = [path.parent for path in tmp_path.glob("reports/one-million/*/run.json")]
+    run = record.read(folder)
+    assert [str(step.status) for step in run.steps] == ["skipped", "passed", "passed", str(Status.WAITING)]
+    found = {step.id: {name: entry["value"] for name, entry in step.results.items()} for step in run.steps}
+    assert found["enable"]["lengths"] == "256,512"
+    assert (found["enable"]["state"], found["enable"]["length_tokens"]) == ("climbed", 1_048_576)
+    assert found["validate"]["holds_to_tokens"] == found["enable"]["reached_tokens"] == 512

@@ -15,6 +15,8 @@ from nemolab.longctx.enable_memory import Cost
 
 _RENDER = {"nim": "compose", "dynamo": "dynamo"}  # where docker alone does not start an engine, or not as published
 
+_COLUMNS = {"settings": ("about", "here", "know", "source"), "lost": ("what", "at 256K", "here", "source")}
+
 
 @dataclass(frozen=True, slots=True)
 class EnableSpec:
@@ -56,6 +58,11 @@ class Enabling:
     lost: tuple[Row, ...]
     prefill_s: float | None
     findings: tuple[Finding, ...]
+
+    def rows(self, name: str) -> list[Row]:
+        """The table `settings` or `lost`, columns in order."""
+        found: tuple[Row, ...] = getattr(self, name)
+        return [{column: row[column] for column in _COLUMNS[name]} for row in found]
 
     @property
     def enabled(self) -> bool:

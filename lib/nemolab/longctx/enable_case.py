@@ -94,9 +94,6 @@ def read(profile: Profile) -> Launched:
     script = profile_check.script(profile)
     case = build(script.launches[0], profile_check.context(profile), script)
     native = models.find(profile.model).max_model_len
-    above = None
-    if profile.variant:
-        above = read(profiles.load(profile.lines[""].rpartition(":")[0] if _elsewhere(profile) else profile.name))
     return Launched(
         profile=profile,
         case=case,
@@ -104,12 +101,8 @@ def read(profile: Profile) -> Launched:
         native=native,
         length=case.settings.length or _told(profile) or native,
         plan=profile_check.plan(profile),
-        base=above,
+        base=read(profiles.load(profile.lines[""].rpartition(":")[0])) if profile.variant else None,
     )
-
-
-def _elsewhere(profile: Profile) -> bool:
-    return profile.name not in profiles.names()
 
 
 def _told(profile: Profile) -> int | None:

@@ -10,6 +10,7 @@ from nemolab.longctx.enable_case import Launched, Row
 from nemolab.longctx.enable_hops import prefill_s
 
 LENGTHS = (262_144, 524_288, 1_048_576)
+_COLUMNS = ("length", "cache of one", "cache holds", "at once", "first token, alone", "decode step, alone", "source")
 _PLANNER = "planner: closed form of the engine's cache"
 _ROOFLINE = "planner: roofline, 40 % of the peak in prefill, 60 % of the bandwidth in decode"
 
@@ -20,12 +21,14 @@ class Cost:
 
     Attributes:
         request_gib: cache of one request, GiB on each GPU.
-        at_once: requests of this length that the cache and the launch's limit of sequences let run together.
+        held: requests of this length that the cache holds.
+        at_once: those that the launch's limit of sequences lets run together.
         prefill_s, step_ms: planned first token of one prompt alone, and one decode step after it.
     """
 
     tokens: int
     request_gib: float
+    held: float
     at_once: float
     prefill_s: float
     step_ms: float
@@ -44,15 +47,14 @@ def rows(found: tuple[Cost, ...]) -> list[Row]:
         {
             "length": f"{cost.tokens:,}",
             "cache of one": f"{cost.request_gib:.2f} GiB a GPU",
+            "cache holds": f"{cost.held:.1f}",
             "at once": f"{cost.at_once:.1f}",
             "first token, alone": f"{cost.prefill_s:,.1f} s",
             "decode step, alone": f"{cost.step_ms:.1f} ms",
             "source": f"{_PLANNER}; {_ROOFLINE.removeprefix('planner: ')}",
         }
         for cost in found
-    ] or [
-        dict.fromkeys(("length", "cache of one", "at once", "first token, alone", "decode step, alone", "source"), "-")
-    ]
+    ] or [dict.fromkeys(_COLUMNS, "-")]
 
 
 def lost(here: Launched, found: tuple[Cost, ...]) -> list[Row]:
@@ -62,7 +64,7 @@ def lost(here: Launched, found: tuple[Cost, ...]) -> list[Row]:
     whole = next((cost for cost in found if cost.tokens == here.length), None)
     if native and whole and whole.tokens > native.tokens:
         out += [
-            _row("requests at once", f"{native.at_once:.1f}", f"{whole.at_once:.1f}", _PLANNER),
+            _row("requests that the cache holds", f"{native.held:.1f}", f"{whole.held:.1f}", _PLANNER),
             _row("first token, alone", f"{native.prefill_s:,.1f} s", f"{whole.prefill_s:,.1f} s", _ROOFLINE),
             _row("decode step, alone", f"{native.step_ms:.1f} ms", f"{whole.step_ms:.1f} ms", _ROOFLINE),
         ]
@@ -111,11 +113,12 @@ def _cost(here: Launched, tokens: int) -> Cost:
     asked = here.plan.request.but(max_model_len=tokens)
     found = models.plan(asked)
     limit = asked.max_running_requests
-    at_once = min(found.concurrency, limit) if limit else found.concurrency
+    held = found.concurrency if found.cache else found.kv_tokens / tokens
     return Cost(
         tokens,
         gib(found.request_bytes),
-        round(at_once, 2),
+        round(held, 2),
+        round(min(held, limit or held, found.concurrency), 2),
         round(prefill_s(here, tokens) or 0.0, 2),
         round(decode(asked, 1, tokens).seconds * 1000, 2),
     )

@@ -108,7 +108,7 @@ def results_of(found: Enabling, climbed: Climb) -> EnableResults:
         reached_tokens=max(climbed.reached, default=0) if end else None,
         failed_at_tokens=failed.length if failed else None,
         failed_class=str(failed.outcome) if failed else "",
-        ttft_s=good[-1].ttft_s if good else None,
+        ttft_s=round(good[-1].ttft_s, 3) if good and good[-1].ttft_s else None,
         base_url=end.base_url if end else "",
         model=end.model if end else found.prepared.model,
     )
