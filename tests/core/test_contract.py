@@ -73,3 +73,13 @@ def test_root_is_found_from_below_and_named_by_the_environment(tmp_path: Path, m
     assert paths.root() == tmp_path
     monkeypatch.setenv("NEMOLAB_ROOT", "/elsewhere")
     assert paths.root() == Path("/elsewhere")
+
+
+def test_a_path_of_the_checkout_is_known_through_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, elsewhere = tmp_path / "checkout", tmp_path / "elsewhere"
+    root.mkdir()
+    elsewhere.mkdir()
+    (root / "runbooks").symlink_to(elsewhere)
+    monkeypatch.setenv("NEMOLAB_ROOT", str(root))
+    assert paths.inside(root / "runbooks" / "a.yaml") == "runbooks/a.yaml"
+    assert paths.inside(elsewhere / "a.yaml") is None

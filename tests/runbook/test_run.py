@@ -129,12 +129,30 @@ def test_independent_steps_run_side_by_side_and_exclusive_ones_alone(lab: TinyLa
     assert alone >= max(a_end, b_end) - 0.5 or alone_end <= min(a, b) + 0.5
 
 
+def test_a_run_of_a_runbook_elsewhere_goes_on_when_told_where(lab: TinyLab, tmp_path: Path) -> None:
+    lab.write("tiny", notebook("1 / 0"))
+    lab.book([step("a")])
+    elsewhere = tmp_path / "elsewhere" / "book.yaml"
+    elsewhere.parent.mkdir()
+    (lab.root / "runbooks" / "book.yaml").rename(elsewhere)
+    assert lab.nemolab("run", str(elsewhere)).code == 3
+    run_id = lab.last().run_id
+    lab.write("tiny", notebook())
+    lost = lab.nemolab("run", "--resume", run_id)
+    assert (lost.code, "Traceback" in lost.err) == (2, False)
+    lab.book([step("a")], name="other")
+    wrong = lab.nemolab("run", "other", "--resume", run_id)
+    assert (wrong.code, "that is a run of book, not of other" in wrong.err) == (2, True)
+    assert lab.nemolab("run", str(elsewhere), "--resume", run_id).code == 0
+    assert (lab.last().run_id, lab.last().status) == (run_id, Status.PASSED)
+
+
 def test_usage(lab: TinyLab) -> None:
     lab.write("tiny", notebook())
     lab.book([step("a")])
     for args, says in (
-        ([], "say one of: RUNBOOK, --resume RUN, --replay RUN"),
-        (["book", "--resume", "x"], "say one of"),
+        ([], "say what to run: RUNBOOK, --resume RUN or --replay RUN"),
+        (["--resume", "x", "--replay", "y"], "exclude each other"),
         (["book", "--set", "n"], "'n' is not NAME=VALUE"),
         (["--resume", "nothing"], "no run 'nothing'"),
         (["boook"], "did you mean 'book'"),

@@ -63,8 +63,10 @@ def run(
       nemolab run --resume quickstart               the newest run, after a failure, a Ctrl-C or a sign-off
       nemolab run --replay 20260115-101500-3f9a     without servers and without measuring
     """
-    if sum(map(bool, (runbook, resume, replay))) != 1:
-        raise UsageError("say one of: RUNBOOK, --resume RUN, --replay RUN", fix="`nemolab list` shows both")
+    if not (runbook or resume or replay):
+        raise UsageError("say what to run: RUNBOOK, --resume RUN or --replay RUN", fix="`nemolab list` shows both")
+    if resume and replay:
+        raise UsageError("--resume and --replay exclude each other", fix="leave out one")
     if not dry_run:
         from nemolab.runbook import worker
 
@@ -74,12 +76,12 @@ def run(
     if replay:
         if sets or dry_run or fresh or until:
             raise UsageError("a replay takes no other option than --jobs")
-        return commands.replay(replay, jobs=jobs)
+        return commands.replay(replay, runbook=runbook, jobs=jobs)
     parsed = commands.parse_sets(sets)
     if resume:
         if sets or fresh:
             raise UsageError("--resume goes on with the run's own parameters", fix="leave out --set and --fresh")
-        return commands.resume(resume, until=until, jobs=jobs, dry_run=dry_run)
+        return commands.resume(resume, runbook=runbook, until=until, jobs=jobs, dry_run=dry_run)
     assert runbook is not None
     if dry_run:
         return commands.dry_run(runbook, parsed, until=until, fresh=fresh)

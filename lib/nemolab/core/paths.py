@@ -25,6 +25,14 @@ def root() -> Path:
     )
 
 
+def inside(path: Path) -> str | None:
+    """`path` relative to the checkout, also where a folder of the checkout is a link; None if it lies elsewhere."""
+    for full in (path.absolute(), path.resolve()):
+        if full.is_relative_to(root()):
+            return str(full.relative_to(root()))
+    return None
+
+
 def notebooks() -> Path:
     """Folder of the source notebooks."""
     return root() / "notebooks"

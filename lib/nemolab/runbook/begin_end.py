@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from nemolab.core import paths
@@ -23,7 +22,7 @@ def new_record(plan: Plan, run_id: str, *, command: tuple[str, ...], by: str) ->
     return RunRecord(
         run_id=run_id,
         runbook=plan.spec.name,
-        runbook_path=_relative(plan.spec.path),
+        runbook_path=paths.inside(plan.spec.path) or plan.spec.path.name,
         runbook_sha256=plan.spec.sha256,
         title=book.title,
         purpose=book.purpose,
@@ -74,10 +73,3 @@ def _blank(step: PlannedStep) -> StepRecord:
         sign_off_roles=tuple(step.step.sign_off),
         hint=step.step.on_fail or "",
     )
-
-
-def _relative(path: Path) -> str:
-    try:
-        return str(path.resolve().relative_to(paths.root()))
-    except ValueError:
-        return path.name

@@ -41,15 +41,16 @@ def run(runbook: str, sets: Mapping[str, str], *, until: str | None, fresh: bool
     return _execute(made, None, earlier, folder, decisions, command=command, jobs=jobs, by=by)
 
 
-def resume(run_name: str, *, until: str | None, jobs: int | None, dry_run: bool) -> int:
-    """Go on with a run in its own folder."""
+def resume(run_name: str, *, runbook: str | None = None, until: str | None, jobs: int | None, dry_run: bool) -> int:
+    """Go on with a run in its own folder. `runbook` says where its runbook is now, if it is not in the checkout."""
     folder = store.find(run_name)
     earlier = store.read(folder)
+    path = _of_run(runbook, earlier) if runbook else spec.find(earlier.runbook_path)
     if earlier.replay_of:
         raise UsageError("a replay cannot be resumed", where=earlier.run_id, fix=f"resume {earlier.replay_of}")
     if earlier.status is Status.RUNNING:
         raise UsageError(f"this run is being run by pid {earlier.pid}", where=earlier.run_id, fix="wait for it")
-    made = plan.make(spec.load(spec.find(earlier.runbook_path)), earlier.parameters, until=until)
+    made = plan.make(spec.load(path), earlier.parameters, until=until)
     decisions = keeping.decide(made, earlier, folder)
     if dry_run:
         return _print_plan(made, earlier, decisions)
@@ -59,15 +60,28 @@ def resume(run_name: str, *, until: str | None, jobs: int | None, dry_run: bool)
     return _execute(made, folder, earlier, folder, decisions, command=earlier.command, jobs=jobs, by=earlier.by)
 
 
-def replay(run_name: str, *, jobs: int | None) -> int:
+def replay(run_name: str, *, runbook: str | None = None, jobs: int | None) -> int:
     """Execute a run's notebooks again on its recordings."""
     from nemolab.runbook import replaying, report
 
     shown = console.best()
-    record, folder = replaying.replay(store.find(run_name), console=shown, jobs=jobs)
+    original = store.find(run_name)
+    if runbook:
+        _of_run(runbook, store.read(original))
+    record, folder = replaying.replay(original, console=shown, jobs=jobs)
     report.write(folder)
     _say_end(record, folder)
     return int(record.status.exit_code)
+
+
+def _of_run(runbook: str, run: RunRecord) -> Path:
+    """The runbook file, which must be the run's."""
+    path = spec.find(runbook)
+    if path.stem != run.runbook:
+        raise UsageError(
+            f"that is a run of {run.runbook}, not of {path.stem}", where=run.run_id, fix="leave the runbook out"
+        )
+    return path
 
 
 def dry_run(runbook: str, sets: Mapping[str, str], *, until: str | None, fresh: bool) -> int:

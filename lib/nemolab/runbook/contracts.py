@@ -58,7 +58,7 @@ def read(path: Path) -> Contract:
             raise UsageError(f"parameter {field!r} would hold a secret", where=str(path), fix=f"take `{field}_env`")
     text = next((cell.source for cell in source.cells(document) if not cell.code), "")
     title = next((line.lstrip("# ").strip() for line in text.splitlines() if line.startswith("#")), path.stem)
-    return Contract(path, _relative(path), title, params, results, code_sha256(document))
+    return Contract(path, paths.inside(path) or str(path), title, params, results, code_sha256(document))
 
 
 def results_model(path: Path) -> type[Results]:
@@ -76,10 +76,3 @@ def library_sha256() -> str:
     base = Path(__file__).resolve().parents[1]
     files = sorted(p for p in base.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
     return sha256("".join(f"{p.relative_to(base)} {sha256(p.read_bytes())}\n" for p in files).encode())
-
-
-def _relative(path: Path) -> str:
-    try:
-        return str(path.resolve().relative_to(paths.root()))
-    except ValueError:
-        return str(path)
