@@ -13,6 +13,7 @@ import functools
 import hashlib
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -41,6 +42,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.nbval, config.option.nbval_lax = True, False
     config.option.nbval_current_env, config.option.nbval_kernel_name = True, None
     config.stash[SEEN] = set()
+    # A shell starts its background jobs with SIGINT ignored, and every process below inherits that: Ctrl-C tests would
+    # then wait for an interrupt that never comes.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)

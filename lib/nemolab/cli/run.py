@@ -39,7 +39,7 @@ def _runs(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[st
     help="Execute a run's notebooks again on its recordings; measure nothing.",
 )
 @click.option("--until", metavar="STEP", help="Run only this step and what it needs.")
-@click.option("--jobs", type=click.IntRange(1), help="Independent steps side by side. Default: one a core.")
+@click.option("--jobs", type=click.IntRange(1), help="Independent steps side by side. Default: one more than cores.")
 @click.option("--by", metavar="NAME", default="", help="Who asks for the run; stands in the report.")
 def run(
     runbook: str | None,
