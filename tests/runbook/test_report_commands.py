@@ -10,8 +10,9 @@ import pytest
 import sample_run
 from click.testing import CliRunner
 
-from nemolab.cli.report import diff, find, report
+from nemolab.cli.report import diff, report
 from nemolab.core.errors import UsageError
+from nemolab.runbook.store import find
 
 
 @pytest.fixture(scope="module")

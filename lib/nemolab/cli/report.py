@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nemolab.cli import text
-from nemolab.core.errors import ExitCode, UsageError
+from nemolab.core.errors import ExitCode
 from nemolab.core.finding import Severity
 
 if TYPE_CHECKING:
@@ -38,7 +36,7 @@ def report(run: str, path_only: bool) -> int:
     from nemolab.runbook import report as pages
     from nemolab.runbook import store
 
-    folder = find(run)
+    folder = store.find(run)
     record = store.read(folder)
     written = pages.write(folder)
     if path_only:
@@ -59,9 +57,9 @@ def check_report(run: str, as_json: bool) -> int:
     Nothing is executed. Exit code 1 if a finding is an error. The hashes find accidents and the edit of single files;
     they cannot stop somebody who rewrites every file: `nemolab run --replay RUN` computes the numbers again.
     """
-    from nemolab.runbook import check
+    from nemolab.runbook import check, store
 
-    folder = find(run)
+    folder = store.find(run)
     found = check.check_report(folder)
     failed = any(finding.severity is Severity.ERROR for finding in found)
     if as_json:
@@ -93,29 +91,12 @@ def diff(first: str, second: str, as_json: bool, fail_on_worse: bool) -> int:
     from nemolab.runbook import store
     from nemolab.runbook.diff import compare
 
-    found = compare(store.read(find(first)), store.read(find(second)))
+    found = compare(store.read(store.find(first)), store.read(store.find(second)))
     if as_json:
         click.echo(json.dumps({**found.model_dump(mode="json"), "regressed": found.regressed}, indent=1))
     else:
         click.echo("\n".join(_lines(found)))
     return ExitCode.FAILED if fail_on_worse and found.regressed else ExitCode.PASSED
-
-
-def find(name: str) -> Path:
-    """The folder of the run that `name` means, see `_RUN`.
-
-    Raises:
-        UsageError: none, or several.
-    """
-    from nemolab.runbook import store
-
-    match = re.fullmatch(r"([\w.-]+?)(?:~(\d+))?", name)
-    if match and not Path(name).is_dir() and (runs := store.runs_of(match[1])):
-        back = int(match[2] or 0)
-        if back >= len(runs):
-            raise UsageError(f"{match[1]} has {len(runs)} runs", where=name, fix="`nemolab list` shows them")
-        return runs[back]
-    return store.find(name)
 
 
 def _lines(found: RunDiff) -> Iterator[str]:
