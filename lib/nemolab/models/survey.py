@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nemolab.core.errors import UsageError
 from nemolab.models.planner import Plan, plan
 from nemolab.models.request import Request, request
+from nemolab.models.units import gib
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -112,8 +113,8 @@ def _row(cell: Cell) -> dict[str, Any]:
         "model": cell.model,
         "GPU": cell.gpu,
         "fewest GPUs": cell.gpus,
-        "weights": _gib(found.weights.total) if found else None,
-        "left": _gib(found.headroom) if found else None,
+        "weights": gib(found.weights.total) if found else None,
+        "left": gib(found.headroom) if found else None,
         "requests": round(found.concurrency, 1) if found else None,
         "longest context": found.max_context if found else None,
         "fit": str(found.fit) if found else "does not fit",
@@ -134,7 +135,7 @@ def parts(found: Plan) -> dict[str, float]:
         found.request_bytes,
         found.headroom,
     )
-    return {name: _gib(size) for name, size in zip(PARTS, sizes, strict=True)}
+    return {name: gib(size) for name, size in zip(PARTS, sizes, strict=True)}
 
 
 # What the bars show, bottom to top: colour and pattern.
@@ -155,7 +156,7 @@ def _bars(found: Plan) -> dict[str, float]:
         found.request_bytes,
         max(0, found.headroom),
     )
-    return {name: _gib(size) for name, size in zip(_BARS, sizes, strict=True)}
+    return {name: gib(size) for name, size in zip(_BARS, sizes, strict=True)}
 
 
 def parts_figure(plans: Sequence[Plan]) -> tuple[go.Figure, list[dict[str, Any]], str]:
@@ -173,7 +174,7 @@ def parts_figure(plans: Sequence[Plan]) -> tuple[go.Figure, list[dict[str, Any]]
     fig.add_scatter(
         name="budget",
         x=labels,
-        y=[_gib(found.budget) for found in plans],
+        y=[gib(found.budget) for found in plans],
         mode="markers",
         marker={"symbol": "line-ew", "size": 46, "line": {"width": 3, "color": "#000000"}},
     )
@@ -182,7 +183,7 @@ def parts_figure(plans: Sequence[Plan]) -> tuple[go.Figure, list[dict[str, Any]]
     over = [label for label, found in zip(labels, plans, strict=True) if not found.fits]
     alt = f"Too small: {', '.join(over)}." if over else "Every layout holds the weights and one request."
     rows = [
-        {"layout": label, **parts(found), "budget": _gib(found.budget), "fit": str(found.fit)}
+        {"layout": label, **parts(found), "budget": gib(found.budget), "fit": str(found.fit)}
         for label, found in zip(labels, plans, strict=True)
     ]
     return fig, rows, alt
@@ -193,7 +194,3 @@ def same_layout(asked: Request, gpus: Iterable[str]) -> tuple[Plan, ...]:
     from nemolab.models.gpus import find
 
     return tuple(plan(asked.but(gpu=find(name), memory=None)) for name in gpus)
-
-
-def _gib(size: int) -> float:
-    return round(size / GIB, 2)
