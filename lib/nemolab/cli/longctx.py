@@ -14,6 +14,7 @@ from nemolab.cli.longctx_run import run, score
 from nemolab.core.errors import ExitCode, UsageError
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_COUNTED_BY = {"/tokenize": "its /tokenize, without a prefill", "usage": "the usage of a request for one token"}
 
 
 @click.group()
@@ -64,7 +65,7 @@ def build(
     """Build one prompt of exact length; its recipe goes to OUT.recipe.json, one line.
 
     With --base-url the server's template is measured with two tiny requests, and the server counts the prompt: exit
-    code 1 when it counts another length. That costs one prefill.
+    code 1 when it counts another length. vLLM, SGLang and llama.cpp count at /tokenize; elsewhere it costs one prefill.
     """
     import time
 
@@ -98,7 +99,8 @@ def build(
     document = {
         "tokens": prompt.tokens + recipe.overhead,
         "overhead": recipe.overhead,
-        "server_tokens": counted,
+        "server_tokens": counted.tokens if counted else None,
+        "server_counted_by": counted.by if counted else None,
         "needles": [{"depth": n.depth, "wanted": n.wanted, "offset": n.offset, "line": n.line} for n in prompt.needles],
         "expected": list(prompt.question.expected),
         "sha256": prompt.sha256,
@@ -109,7 +111,7 @@ def build(
         "peak_memory_mib": _peak_mib(),
         "recipe": f"{out}.recipe.json",
     }
-    code = ExitCode.PASSED if counted in (None, document["tokens"]) else ExitCode.FAILED
+    code = ExitCode.PASSED if counted is None or counted.tokens == document["tokens"] else ExitCode.FAILED
     if as_json:
         click.echo(json.dumps(document, indent=1))
         return code
@@ -118,7 +120,8 @@ def build(
         click.echo(f"  {needle.offset:>9,}  {100 * needle.depth:6.2f} %  {needle.line}")
     click.echo(f"  expected: {', '.join(prompt.question.expected) or 'a refusal'}; sha256 {prompt.sha256}")
     if counted is not None:
-        click.echo(f"  the server counts {counted:,} ({counted - prompt.tokens - recipe.overhead:+d})")
+        off = counted.tokens - prompt.tokens - recipe.overhead
+        click.echo(f"  the server counts {counted.tokens:,} ({off:+d}), by {_COUNTED_BY[counted.by]}")
     return code
 
 

@@ -7,7 +7,7 @@ import math
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nemolab.longctx.rows import Row
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_SEND = "ids: token ids, template included, so that the server has nothing to tokenize."
 _WANTED = click.option(
     "--wanted", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.8, show_default=True,
     help="Share of right answers that a length must prove.",
@@ -39,6 +40,7 @@ _WANTED = click.option(
 @click.option("--budget-s", type=float, default=0.0, help="Seconds for each length; 0: no limit.")
 @click.option("--stop-early", is_flag=True, help="End a length as soon as it is settled.")
 @click.option("--no-controls", is_flag=True, help="Only the questions themselves.")
+@click.option("--send", type=click.Choice(["text", "ids"]), default="text", show_default=True, help=_SEND)
 @click.option("--document", "documents", multiple=True, type=click.Path(dir_okay=False), help="Text to hide in.")
 @click.option("--out", type=click.Path(dir_okay=False), help="JSON lines; run again to go on where it stopped.")
 @_WANTED
@@ -46,7 +48,7 @@ _WANTED = click.option(
 def run(
     base_url: str, model: str, api_key_env: str, tokenizer: str, names: str, lengths: str, n: int, questions: int,
     seed: int, thinking_tokens: int, budget_s: float, stop_early: bool, no_controls: bool,
-    documents: tuple[str, ...], out: str | None, wanted: float, as_json: bool,
+    send: Any, documents: tuple[str, ...], out: str | None, wanted: float, as_json: bool,
 ) -> int:  # fmt: skip
     """Ask a server, and say how far its context holds. Exit code 1 when it is shown not to."""
     from nemolab.client.attach import attach
@@ -65,6 +67,7 @@ def run(
         budget_s=budget_s or None,
         stop_at=wanted if stop_early else None,
         documents=documents,
+        send=send,
     )
     endpoint = attach(base_url, model, api_key_env=api_key_env or None)
     result = run_suite(endpoint, suite, tokenizer, progress=_show, journal=Path(out) if out else None)

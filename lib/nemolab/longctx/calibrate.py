@@ -1,21 +1,23 @@
-"""What the server adds to a prompt: measured with two tiny requests, so that lengths are exact after its template."""
+"""What the server adds to a prompt, and what it counts in one: so that lengths are exact after its template."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from nemolab.client.endpoint import Endpoint
 from nemolab.client.session import open_session
 from nemolab.client.stream import StreamResult, stream_chat
 from nemolab.core import aio
 from nemolab.core.errors import NemolabError
+from nemolab.longctx.count import server_ids
 from nemolab.longctx.tokens import Counter
 
 if TYPE_CHECKING:
     import aiohttp
 
 # Plain, and with what tokenizers disagree on: a server with another tokenizer gives itself away.
-_TEXTS = (
+TEXTS = (
     "Here we go.",
     "One of the special magic numbers for brave-otter is: 9482716.\nnaïve 5d4c1e0a-93f7-4b52-8d5e-0f1a2b3c4d5e\n"
     "What is the special magic number for brave-otter mentioned in the provided text?",
@@ -25,7 +27,10 @@ _TEXTS = (
 async def calibrate(
     session: aiohttp.ClientSession, endpoint: Endpoint, counter: Counter, extra: dict[str, Any], total_s: float = 120.0
 ) -> int:
-    """Tokens that the server's template adds to a user message.
+    """Tokens that the server's template adds to a user message, by two tiny requests of the kind that will follow.
+
+    Not by `/tokenize`, where there is one: it renders the template on a path of its own, and knows nothing of what a
+    proxy in front of the server does to a prompt.
 
     Args:
         extra: what every request will carry, because it can change the template (`enable_thinking`).
@@ -34,7 +39,7 @@ async def calibrate(
         NemolabError: no answer, no `usage`, or another tokenizer than the counter's.
     """
     seen = []
-    for text in _TEXTS:
+    for text in TEXTS:
         got = await _tiny(session, endpoint, text, extra, total_s)
         if not got.ok or got.prompt_tokens is None:
             what = f"{got.error_class}: {got.error}" if not got.ok else "no usage in its answer"
@@ -63,22 +68,35 @@ def measure(endpoint: Endpoint, counter: Counter, extra: dict[str, Any]) -> int:
     return aio.run(work())
 
 
-def confirm(endpoint: Endpoint, text: str, extra: dict[str, Any], total_s: float = 3600.0) -> int:
-    """Tokens that the server itself counts for a message: the last word on a prompt's length, at one prefill's cost.
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Tokens of a prompt by the server, and how it was asked: "/tokenize", or "usage", which cost a prefill."""
+
+    tokens: int
+    by: Literal["/tokenize", "usage"]
+
+
+def confirm(endpoint: Endpoint, text: str, extra: dict[str, Any], total_s: float = 3600.0) -> Counted:
+    """Tokens that the server itself counts for a message, template included.
+
+    By its tokenizer where it shows it, which costs no prefill; else by the usage of a request for one token.
 
     Raises:
         NemolabError: no answer, or none that says.
     """
 
-    async def work() -> StreamResult:
+    async def work() -> Counted:
         async with open_session(endpoint) as session:
-            return await _tiny(session, endpoint, text, extra, total_s)
+            try:
+                return Counted(len(await server_ids(session, endpoint, text, extra, total_s)), "/tokenize")
+            except NemolabError:
+                got = await _tiny(session, endpoint, text, extra, total_s)
+        if not got.ok or got.prompt_tokens is None:
+            what = f"{got.error_class}: {got.error}" if not got.ok else "no usage in its answer"
+            raise NemolabError(f"the server did not count the prompt: {what}", where=endpoint.base_url)
+        return Counted(got.prompt_tokens, "usage")
 
-    got = aio.run(work())
-    if not got.ok or got.prompt_tokens is None:
-        what = f"{got.error_class}: {got.error}" if not got.ok else "no usage in its answer"
-        raise NemolabError(f"the server did not count the prompt: {what}", where=endpoint.base_url)
-    return got.prompt_tokens
+    return aio.run(work())
 
 
 async def _tiny(

@@ -12,6 +12,7 @@ from nemolab.client.stream import StreamResult, stream_chat
 from nemolab.core.errors import NemolabError
 from nemolab.longctx.build import Prompt
 from nemolab.longctx.failures import SUSPECT, TRANSPORT, Outcome, Seen, Verdict, classify
+from nemolab.longctx.ids import Frame
 from nemolab.longctx.rows import Row, Suite
 from nemolab.longctx.sample import Question
 from nemolab.longctx.scoring import score
@@ -41,13 +42,20 @@ class Asker:
     Args:
         overhead: tokens that the server's template adds.
         extra: merged into every request.
+        frame: makes ids of prompts where the suite sends ids; None where it sends text.
     """
 
     def __init__(
-        self, session: aiohttp.ClientSession, endpoint: Endpoint, suite: Suite, overhead: int, extra: dict[str, Any]
+        self,
+        session: aiohttp.ClientSession,
+        endpoint: Endpoint,
+        suite: Suite,
+        overhead: int,
+        extra: dict[str, Any],
+        frame: Frame | None = None,
     ) -> None:
         self._session, self._endpoint, self._suite = session, endpoint, suite
-        self._overhead, self._extra = overhead, extra
+        self._overhead, self._extra, self._frame = overhead, extra, frame
         self._prefill = Prefill()
         self._counts = suite.together == 1  # side by side, the server's count cannot be told apart
 
@@ -80,15 +88,20 @@ class Asker:
         return _row(ask, seen, verdict), recheck and doubtful
 
     async def _send(self, ask: Ask, extra: dict[str, Any]) -> StreamResult:
-        body = {
-            "messages": [{"role": "user", "content": ask.prompt.text}],
-            "max_tokens": ask.question.max_tokens + self._suite.thinking_tokens,
-            "temperature": 0,
-        }
-        limit = self._prefill.limit_s(ask.prompt.tokens)
-        return await stream_chat(
-            self._session, self._endpoint, body | self._extra | extra, stall_s=self._suite.stall_s, total_s=limit
+        text, frame = ask.prompt.text, self._frame
+        if frame is None:
+            prompt = {"messages": [{"role": "user", "content": text}]} | self._extra
+        else:  # a million tokens take seconds, during which other answers may be streaming in
+            prompt = await asyncio.to_thread(frame.body, text, self._extra)
+        body = {"max_tokens": ask.question.max_tokens + self._suite.thinking_tokens, "temperature": 0}
+        got = await stream_chat(
+            self._session,
+            self._endpoint,
+            body | prompt | extra,
+            stall_s=self._suite.stall_s,
+            total_s=self._prefill.limit_s(ask.prompt.tokens),
         )
+        return got if frame is None else frame.read(got)
 
     async def _prompt_tokens(self) -> float | None:
         """The server's count of prompt tokens so far; None, from then on without asking, where it has none."""

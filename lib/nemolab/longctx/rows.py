@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from nemolab.longctx.failures import Outcome
 from nemolab.longctx.sample import Control
+
+Send = Literal["text", "ids"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,9 @@ class Suite:
         together: questions of one text in flight at the same time; 1 asks them one after another.
         stall_s: a stream without a byte for so long, once begun, is cut.
         documents: text files to hide needles in.
+        send: "text" sends a chat message. "ids" sends the ids of the whole prompt, template included, to
+            `/v1/completions`: the server has nothing to tokenize, which for a million tokens takes it seconds on its
+            event loop. No reasoning parser sees the answer then; it is split at `</think>` here.
         extra_body: merged into every request.
     """
 
@@ -47,6 +52,7 @@ class Suite:
     together: int = 1
     stall_s: float = 120.0
     documents: tuple[str, ...] = ()
+    send: Send = "text"
     extra_body: dict[str, Any] = field(default_factory=dict)
 
 

@@ -12,19 +12,20 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 from zlib import crc32
 
 from nemolab.client.endpoint import Endpoint
 from nemolab.client.session import open_session
 from nemolab.core import aio
 from nemolab.core.errors import UsageError
-from nemolab.longctx import stats, tasks
+from nemolab.longctx import ids, stats, tasks
 from nemolab.longctx.build import Builder, Prompt
 from nemolab.longctx.calibrate import calibrate
 from nemolab.longctx.failures import Outcome
 from nemolab.longctx.journal import Journal
 from nemolab.longctx.request import Ask, Asker
-from nemolab.longctx.rows import Row, Suite, SuiteResult
+from nemolab.longctx.rows import Row, Send, Suite, SuiteResult
 from nemolab.longctx.sample import Question, Sample
 from nemolab.longctx.tokens import Counter
 
@@ -66,6 +67,8 @@ def check(suite: Suite) -> None:
         tasks.task(name)
     if not suite.tasks or not suite.lengths or min(suite.haystacks, suite.questions, suite.together) < 1:
         raise UsageError("a suite needs tasks, lengths, texts and questions", where="suite")
+    if suite.send not in get_args(Send):
+        raise UsageError(f"cannot send {suite.send!r}", where="send", fix=" or ".join(get_args(Send)))
 
 
 def tokenizer_path(name: str) -> Path:
@@ -115,7 +118,9 @@ class _Run:
             extra["chat_template_kwargs"] = {"enable_thinking": suite.thinking}
         async with open_session(endpoint) as session:
             self._overhead = await calibrate(session, endpoint, counter, extra)
-            asker = Asker(session, endpoint, suite, self._overhead, extra)
+            sends_ids = suite.send == "ids"
+            frame = await ids.learn(session, endpoint, counter, extra, self._overhead) if sends_ids else None
+            asker = Asker(session, endpoint, suite, self._overhead, extra, frame)
             for length in sorted(suite.lengths):
                 if not await self._length(asker, length):
                     break

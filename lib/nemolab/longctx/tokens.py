@@ -1,4 +1,4 @@
-"""Counting tokens: exactly with `tokenizers`, or faster with a counter that has proved to agree with it."""
+"""Counting and encoding: exactly with `tokenizers`, or faster with a counter that has proved to agree with it."""
 
 from __future__ import annotations
 
@@ -32,6 +32,9 @@ class Counts(Protocol):
     def count_all(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text."""
 
+    def ids(self, text: str) -> list[int]:
+        """Ids of the tokens of one text."""
+
 
 class _Exact:
     """The `tokenizers` library itself, without offsets, which nobody needs here."""
@@ -50,6 +53,13 @@ class _Exact:
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [len(encoding) for encoding in encodings]
 
+    def ids(self, text: str) -> list[int]:
+        (encoding,) = self._tokenizer.encode_batch_fast([text], add_special_tokens=False)
+        return list(encoding.ids)
+
+    def text(self, ids: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
+
 
 class _Tokie:
     def __init__(self, path: Path) -> None:
@@ -63,6 +73,9 @@ class _Tokie:
     def count_all(self, texts: Sequence[str]) -> list[int]:
         return [int(n) for n in self._tokenizer.count_tokens_batch(list(texts))]
 
+    def ids(self, text: str) -> list[int]:
+        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
 
 class _Fastokens:
     def __init__(self, path: Path) -> None:
@@ -75,6 +88,9 @@ class _Fastokens:
 
     def count_all(self, texts: Sequence[str]) -> list[int]:
         return [len(e) for e in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+
+    def ids(self, text: str) -> list[int]:
+        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
 
 _FAST: dict[str, Callable[[Path], Counts]] = {"fastokens": _Fastokens, "tokie": _Tokie}
@@ -130,6 +146,14 @@ class Counter:
         """Tokens of each of `texts`."""
         return self._use.count_all(texts)
 
+    def ids(self, text: str) -> list[int]:
+        """Ids of the tokens of `text`, no special ones added."""
+        return self._use.ids(text)
+
+    def text(self, ids: Sequence[int]) -> str:
+        """The text of `ids`, special tokens included."""
+        return self._exact.text(ids)
+
     def agrees(self, text: str) -> bool:
         """Whether the fast counter counts `text` as `tokenizers` does; true when there is none."""
         return self._use is self._exact or self._use.count(text) == self._exact.count(text)
@@ -140,7 +164,8 @@ class Counter:
             counter = _FAST[name](path)
             probes = [*PROBES, "\n".join(PROBES)]
             truth = self._exact.count_all(probes)
-            if counter.count_all(probes) == truth and [counter.count(probe) for probe in probes] == truth:
+            counts = counter.count_all(probes), [counter.count(probe) for probe in probes]
+            if counts == (truth, truth) and counter.ids(probes[-1]) == self._exact.ids(probes[-1]):
                 return counter
             self.refused.append(f"{name} counts other than tokenizers")
         except ImportError:
