@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,7 +15,11 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON, with sources.")
-def models(name: str | None, as_json: bool) -> None:
+@click.option("--dummy", "out", metavar="DIR", help="Write config.json and a tokenizer there, for --load-format dummy.")
+@click.option(
+    "--tokenizer", metavar="DIR", help="With --dummy: folder with tokenizer.json; the miniature's unless given."
+)
+def models(name: str | None, as_json: bool, out: str | None, tokenizer: str | None) -> None:
     """List the checkpoints that the lab knows, or show one: architecture, sizes, formats, sources.
 
     \b
@@ -22,9 +27,14 @@ def models(name: str | None, as_json: bool) -> None:
       nemolab models
       nemolab models ultra-nvfp4
       nemolab models /models/my-checkpoint     any folder with a nemotron_h config.json
+      nemolab models ultra-bf16@9              its first nine layers
+      nemolab models ultra-bf16@9 --dummy DIR  its dimensions without weights, for --load-format dummy
     """
     from nemolab import models as lib
 
+    if out is not None or tokenizer is not None:
+        _dummy(name, out, tokenizer)
+        return
     if name is None:
         entries = list(lib.entries().values())
         if as_json:
@@ -37,6 +47,18 @@ def models(name: str | None, as_json: bool) -> None:
         click.echo(json.dumps(entry.as_dict(), indent=1))
     else:
         _one(entry)
+
+
+def _dummy(name: str | None, out: str | None, tokenizer: str | None) -> None:
+    from nemolab import models as lib
+    from nemolab.models import checkpoints, dummy
+    from nemolab.models.units import gib
+
+    if name is None or out is None:
+        raise click.UsageError("--dummy DIR needs a model, and --tokenizer needs --dummy DIR")
+    model = lib.find(name)
+    dummy.write(model, Path(out), Path(tokenizer).expanduser() if tokenizer else checkpoints.MINIATURE)
+    click.echo(f"{out}: {model.name}, {gib(model.size):,.1f} GiB on the GPU; load it with --load-format dummy")
 
 
 def _list(entries: list[Model]) -> None:

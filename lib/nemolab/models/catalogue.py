@@ -27,11 +27,17 @@ def names() -> tuple[str, ...]:
 def find(name: str) -> Model:
     """The model of that name: a catalogue name, a Hugging Face repository, or a folder or file with a config.json.
 
-    Upper and lower case, `_` and `-`, and the owner of a repository do not matter.
+    Upper and lower case, `_` and `-`, and the owner of a repository do not matter. `NAME@N` is its first N layers
+    (see `dummy`).
 
     Raises:
-        UsageError: nothing of that name; the message names the nearest ones.
+        UsageError: nothing of that name; the message names the nearest ones; a cut that leaves no model.
     """
+    base, at, layers = name.rpartition("@")
+    if at and layers.isdigit():
+        from nemolab.models.dummy import cut
+
+        return cut(find(base), int(layers))
     wanted = _folded(name)
     for model in entries().values():
         if wanted in (_folded(model.name), _folded(model.repo), _folded(model.repo.rpartition("/")[2])):
