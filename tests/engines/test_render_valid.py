@@ -17,27 +17,12 @@ import kubernetes_validate
 import pytest
 import yaml
 from jsonschema import Draft201909Validator
+from tests.support.rendered import rendering
 
 from nemolab.engines import profile as profiles
-from nemolab.engines.profile import Profile
-from nemolab.engines.render import Settings, possible, render, write
+from nemolab.engines.render import Settings, render, write
 
 KUBERNETES = "1.33"
-NAMES = profiles.names()
-
-
-def every(target: str) -> list[Profile]:
-    """Profiles, without variants, that render to a target; a variant differs in words only."""
-    return [p for p in map(profiles.load, NAMES) if target in possible(p)]
-
-
-def shapes(target: str) -> list[Profile]:
-    """One profile of each shape that a target has: engine, nodes, options files, secrets, non-root. For slow checks."""
-    found = {}
-    for p in every(target):
-        key = (p.engine, p.hardware.nodes, bool(p.files), tuple(p.secrets), "lightning" in p.model)
-        found.setdefault(key, p)
-    return list(found.values())
 
 
 # --- compose ---
@@ -65,7 +50,7 @@ def compose_faults(text: str) -> list[str]:
 
 
 def test_compose_files_are_valid() -> None:
-    for profile in shapes("compose"):
+    for profile in rendering("compose"):
         assert compose_faults(render(profile, "compose", force=True)["compose.yaml"]) == [], profile.name
 
 
@@ -111,7 +96,7 @@ def pods_of(document: Any) -> list[dict[str, Any]]:
 def test_manifests_are_valid(target: str) -> None:
     seen: set[str] = set()
     own = ("leaderworkerset.x-k8s.io/v1", "nvidia.com/v1beta1")
-    for profile in shapes(target):
+    for profile in rendering(target):
         text = next(iter(render(profile, target, {"namespace": "llm", "storage_class": "fast"}, force=True).values()))
         documents = list(yaml.safe_load_all(text))
         assert {d["kind"] for d in documents} >= {"PersistentVolumeClaim"}
@@ -185,7 +170,7 @@ def test_units_are_valid(tmp_path: Path) -> None:
     stand_in = shutil.which("true") or "/bin/true"
     (tmp_path / "docker.service").write_text(f"[Service]\nExecStart={stand_in}\n")
     (tmp_path / "llama-server").symlink_to(stand_in)
-    for profile in every("systemd"):
+    for profile in rendering("systemd"):
         chosen = Settings(docker=stand_in, bin=str(tmp_path) if not profile.image else "")
         files = render(profile, "systemd", chosen, force=True)
         write({k: v.replace("/usr/bin/curl", stand_in) for k, v in files.items()}, tmp_path)
@@ -215,7 +200,7 @@ def test_units_are_valid(tmp_path: Path) -> None:
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed (Debian: shellcheck)")
 def test_scripts_pass_shellcheck(tmp_path: Path) -> None:
     for target in ("process", "docker", "slurm", "ray"):
-        for profile in shapes(target):
+        for profile in rendering(target):
             write(render(profile, target, {"interface": "eth0"}, force=True), tmp_path / profile.slug / target)
     scripts = [str(path) for path in tmp_path.rglob("*") if path.suffix in (".sh", ".sbatch")]
     assert len(scripts) > 20

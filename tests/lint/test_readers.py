@@ -42,6 +42,10 @@ def shell_findings(text: str) -> list[str]:
         "-c 'cd /; python3 -m sglang.launch_server --model m'", "sglang", "sglang.launch_server", ["--model", "m"]),
         ("podman run --entrypoint vllm vllm/vllm-openai:v0.22.0 serve m", "vllm", "vllm serve", ["m"]),
         ("docker exec -it box vllm serve m", "vllm", "vllm serve", ["m"]),
+        ("docker exec --env A=b -u 0 box vllm serve m", "vllm", "vllm serve", ["m"]),
+        ("docker run --entrypoint bash vllm/vllm-openai:v0.22.0 -c "
+        "'pip install x && vllm serve m'", "vllm", "vllm serve", ["m"]),
+        ("[Service]\nExecStart=-/opt/bin/vllm serve m \\\n    --port 1\n", "vllm", "vllm serve", ["m", "--port", "1"]),
         ("kubectl get pods; vllm serve m | tee log", "vllm", "vllm serve", ["m"]),
         ("python3 -m dynamo.vllm --model m", "dynamo", "dynamo.vllm", ["--model", "m"]),
         ("docker run nvcr.io/nim/nvidia/nemotron-3-nano:2.0.9", "nim", "nim", []),
@@ -234,3 +238,90 @@ def test_mangled_text_never_crashes_lint(seed: int, cuts: int) -> None:
 def test_any_text_is_read(text: str) -> None:
     split(text)
     lint_text(text)
+
+
+def test_what_another_entry_point_starts_is_not_the_image_s_own_server() -> None:
+    for text in (
+        "docker run --entrypoint ray vllm/vllm-openai:v0.22.0 start --head --block",
+        "docker run --entrypoint bash vllm/vllm-openai:v0.22.0 -c 'sleep inf'",
+        "services: {a: {image: 'vllm/vllm-openai:v0.22.0', entrypoint: [ray], command: [start, --head]}}",
+    ):
+        assert [f for f in lint_text(text.replace("services: ", "services:\n  ")) if f.code.startswith("F-")] == []
+        assert {launch.entry for launch in read_text(text).launches} <= {"image"}
+
+
+def test_docker_exec_has_its_own_variables_and_not_those_of_the_shell() -> None:
+    launch = one("export A=1\ndocker exec --env B=2 --env C box vllm serve m")
+    assert {name: value for name, (value, _) in launch.env.items()} == {"B": "2", "C": "$C"}
+
+
+@pytest.mark.parametrize(
+    ("comment", "version"),
+    [
+        ("# needs vllm==0.22.0.", "0.22.0"),
+        ("# inside vllm/vllm-openai:v0.27.1; started by job.sbatch", "0.27.1"),
+        ("# not vllm==0.12.0 but vllm==0.22.0", None),
+        ("# needs sglang==0.5.13", None),
+        ("#!/usr/bin/env vllm==0.22.0", None),
+    ],
+)
+def test_a_comment_names_the_version(comment: str, version: str | None) -> None:
+    assert one(f"{comment}\nvllm serve m").version == version
+
+
+UNIT = r"""# made by hand
+[Unit]
+Description=ExecStart=vllm serve other
+
+[Service]
+Environment="NOTE=it's 100%%" LONG=1
+# a comment in between
+Environment='PORT=9'
+ExecStartPre=-/usr/bin/docker rm --force box
+ExecStart=/usr/bin/vllm serve m \
+    # and one inside
+    --chat-template "a \"b\" $$c" --port $PORT
+ExecStop=/bin/kill $MAINPID
+"""
+
+
+def test_a_unit_starts_what_its_service_section_says() -> None:
+    launch = one(UNIT)
+    assert launch.argv == ["m", "--chat-template", 'a "b" $c', "--port", "9"]
+    assert launch.env == {"NOTE": ("it's 100%", 6), "LONG": ("1", 6), "PORT": ("9", 8)}
+    assert (launch.line, launch.words[1].line) == (10, 12)
+    assert one(f"# vllm==0.22.0\n{UNIT}").version == "0.22.0"
+
+
+GRAPH = """apiVersion: nvidia.com/v1beta1
+kind: DynamoGraphDeployment
+spec:
+  env: [{name: VLLM_ALLOW_LONG_MAX_MODEL_LEN, value: '1'}]
+  components:
+  - sharedMemorySize: 16Gi
+    podTemplate:
+      spec:
+        containers:
+        - image: nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.4.0
+          command: [python3]
+          args: [-m, dynamo.vllm, --model, m]
+          env: [{name: A, value: b}]
+"""
+
+
+def test_a_graph_gives_its_workers_variables_and_shared_memory() -> None:
+    launch = one(GRAPH)
+    assert {name: value for name, (value, _) in launch.env.items()} == {"VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1", "A": "b"}
+    assert launch.container is not None
+    assert launch.container.shm
+    alone = one(GRAPH.replace("sharedMemorySize", "other"))
+    assert alone.container is not None
+    assert not alone.container.shm
+
+
+def test_a_worker_of_a_group_needs_no_probe() -> None:
+    pod = "{spec: {containers: [{image: 'vllm/vllm-openai:v0.22.0', args: [m]}]}}"
+    group = "apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet\nspec:\n  leaderWorkerTemplate:\n"
+    for role, expected in (("leader", True), ("worker", False)):
+        found = lint_text(f"{group}    {role}Template: {pod}\n")
+        assert any(f.code == "M-READY" for f in found) is expected, role

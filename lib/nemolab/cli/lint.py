@@ -1,4 +1,4 @@
-"""`nemolab lint`: hold launch commands, compose files, manifests and profiles against what is known."""
+"""`nemolab lint`: hold launch commands, compose files, manifests, units and profiles against what is known."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def lint(
 ) -> int:
     """Check launch commands before the load.
 
-    FILE is a pasted shell command or script, a compose file, a Kubernetes manifest or a profile; - is standard input.
+    FILE is a pasted shell command or script, a compose file, a Kubernetes manifest, a systemd unit or a
+    profile; - is standard input.
 
     \b
     Exit codes: 0 no errors, 1 errors found, 2 usage.

@@ -21,12 +21,14 @@ _ORDER = {Severity.ERROR: 0, Severity.DISAGREE: 1, Severity.WARNING: 2, Severity
 
 
 def read_text(text: str) -> Script:
-    """Launches, commands and text defects of a command, compose file, manifest or profile. Never raises on text."""
+    """Launches, commands and text defects of a command or a document. Never raises on text."""
     from nemolab.lint.commands import read_shell
     from nemolab.lint.documents import looks_like_document, read_document
+    from nemolab.lint.pins import in_comments, with_versions
 
     kind = looks_like_document(text)
     script = read_document(text, kind) if kind else read_shell(text)
+    script.launches = with_versions(script.launches, in_comments(text))
     script.launches += [inner for launch in script.launches if (inner := passed_through(launch))]
     return script
 
@@ -35,7 +37,8 @@ def lint_text(text: str, context: Context = Context()) -> list[Finding]:  # noqa
     """Findings on every launch in `text`, gravest first.
 
     Args:
-        text: a pasted shell command or script, a compose file, a Kubernetes manifest, a profile, an options file.
+        text: a pasted shell command or script, a compose file, a Kubernetes manifest, a systemd unit, a profile, an
+            options file.
         context: engine, version, model and GPUs where the text does not say them, or says them wrong.
     """
     return lint_script(read_text(text), context)

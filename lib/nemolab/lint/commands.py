@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from nemolab.core.finding import Finding, Severity
@@ -11,6 +11,7 @@ from nemolab.lint import shell
 from nemolab.lint.docker import docker_options, gpu_count
 from nemolab.lint.entries import entry_of, image_entry
 from nemolab.lint.launch import Container, Launch, Script, Word, image_engine
+from nemolab.lint.pins import pinned, with_versions
 
 _WRAPPERS = {
     "sudo",
@@ -56,18 +57,24 @@ def read_shell(text: str, first_line: int = 1) -> Script:
     reader = _Reader(script, parts.files)
     for command in parts.commands:
         reader.command(command, {})
-    pinned = _pinned_versions(script.commands)
-    script.launches = [
-        replace(launch, version=pinned.get(launch.engine or "")) if launch.version is None else launch
-        for launch in script.launches
-    ]
+    script.launches = with_versions(script.launches, pinned(script.commands))
     return script
+
+
+def add_command(script: Script, words: Sequence[Word], env: dict[str, tuple[str, int]]) -> None:
+    """Add what a command that was split already starts, with the variables set for it."""
+    reader = _Reader(script, {})
+    reader.variables |= {name: value for name, (value, _) in env.items()}
+    reader.command(list(words), env)
 
 
 def launch_from_words(words: Sequence[Word], image: str | None, **known: object) -> Launch | None:
     """The launch that a container's command and arguments amount to; None when they start no known server."""
     script = Script("")
-    _Reader(script, {}).command(list(words), {}, image=image)
+    reader = _Reader(script, {})
+    reader.command(list(words), {}, image=image)
+    if not script.launches and words and image and (own := image_entry(image)):
+        reader.add(own[0], own[1], words, {}, image, None, 0, words[0].line)
     if script.launches:
         return replace(script.launches[0], **known)  # type: ignore[arg-type]
     return None
@@ -114,9 +121,7 @@ class _Reader:
                 self._nested(words[at + 1], env, image, container, image_line)
         elif (found := entry_of(words)) is not None:
             engine, entry, rest = found
-            self._add(engine, entry, rest, env, image, container, image_line, words[0].line)
-        elif image and (own := image_entry(image)):
-            self._add(own[0], own[1], words, env, image, container, image_line, words[0].line)
+            self.add(engine, entry, rest, env, image, container, image_line, words[0].line)
 
     def _expanded(self, word: Word) -> Word:
         if "$" not in word.text or word.raw.startswith("'"):
@@ -172,15 +177,16 @@ class _Reader:
 
     def _docker(self, words: list[Word], env: dict[str, tuple[str, int]]) -> None:
         verb = next((w.text for w in words[1:] if not w.text.startswith("-")), "")
-        if verb == "exec":
-            at = next((i for i in range(2, len(words)) if entry_of(words[i:]) or words[i].text in ("bash", "sh")), None)
-            if at is not None:
-                self.command(words[at:], env)
-            return
-        if verb not in ("run", "create"):
+        if verb not in ("run", "create", "exec"):
             return
         at = next(i for i, w in enumerate(words) if w.text == verb) + 1
         options, at = docker_options(words, at)
+        if verb == "exec":  # what follows is the container's name, then a command
+            inside = self._given(options.pop("--env", []), env)
+            outer, self.exported = self.exported, {}
+            self.command(list(words[at + 1 :]), inside)
+            self.exported = outer
+            return
         if at >= len(words):
             self.script.findings.append(
                 Finding(
@@ -194,15 +200,7 @@ class _Reader:
             )
             return
         image = words[at]
-        inside: dict[str, tuple[str, int]] = {}
-        for setting, line in options.pop("--env", []):
-            key, equals, value = setting.partition("=")
-            if equals:
-                inside[key] = (value, line)
-            elif key in self.exported or key in env:
-                inside[key] = {**self.exported, **env}[key]
-            else:
-                inside[key] = (f"${key}", line)
+        inside = self._given(options.pop("--env", []), env)
         plain = {key: tuple(value for value, _ in pairs) for key, pairs in options.items()}
         container = Container(
             "docker",
@@ -221,11 +219,22 @@ class _Reader:
             self._doubled(image, rest, entrypoint)
             self.command(list(rest), inside, image.text, container, image.line)
         elif own := image_entry(image.text):
-            self._add(own[0], own[1], rest, inside, image.text, container, image.line, words[0].line)
+            self.add(own[0], own[1], rest, inside, image.text, container, image.line, words[0].line)
         self.exported = outer
         if len(self.script.launches) == before:  # nothing known is started: rules on images still apply
             engine = image_engine(image.text)[0] if not rest else None
-            self._add(engine, "image", rest if engine else (), inside, image.text, container, image.line, words[0].line)
+            self.add(engine, "image", rest if engine else (), inside, image.text, container, image.line, words[0].line)
+
+    def _given(
+        self, settings: Sequence[tuple[str, int]], env: dict[str, tuple[str, int]]
+    ) -> dict[str, tuple[str, int]]:
+        """Variables of `--env`: with a value, or by name from around the command."""
+        inside: dict[str, tuple[str, int]] = {}
+        for setting, line in settings:
+            key, equals, value = setting.partition("=")
+            around = {**self.exported, **env}.get(key, (f"${key}", line))
+            inside[key] = (value, line) if equals else around
+        return inside
 
     def _doubled(self, image: Word, rest: Sequence[Word], entrypoint: str) -> None:
         """The image's own entry point already holds the serve command: a second one becomes an argument of it."""
@@ -243,7 +252,7 @@ class _Reader:
             )
         )
 
-    def _add(
+    def add(
         self,
         engine: str | None,
         entry: str,
@@ -296,17 +305,3 @@ def _with_config(words: Sequence[Word], given: Sequence[Word]) -> tuple[Word, ..
     at = next(i for i, word in enumerate(words) if word.text.partition("=")[0] == "--config")
     after = at + (1 if "=" in words[at].text else 2)
     return (*words[:first], *given, *words[first:at], *words[after:])
-
-
-_PIN = re.compile(r"(vllm|sglang|tensorrt[-_]llm)(?:\[[^\]]*\])?==([0-9][\w.]*)")
-
-
-def _pinned_versions(commands: Iterable[list[Word]]) -> dict[str, str]:
-    """Engine versions that `pip install engine==X` (or uv) pins in the same text."""
-    pins: dict[str, str] = {}
-    for command in commands:
-        if any(word.text == "install" for word in command) or command[0].text in ("uvx", "uv"):
-            for word in command:
-                if match := _PIN.match(word.text):
-                    pins["trtllm" if match[1].startswith("tensorrt") else match[1]] = match[2]
-    return pins

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nemolab.lint.commands import launch_from_words, read_shell
@@ -47,7 +47,7 @@ def container_launch(
     if not command and not words and own[0] == "nim":
         script.launches.append(Launch("nim", "nim", (), env, None, image, line, container, line=line))
         return
-    launch = launch_from_words(words, image) if words else None
+    launch = launch_from_words(words, None if command else image) if words else None
     if launch is None and command and own[0]:
         return
     if launch is not None:
@@ -111,22 +111,55 @@ def compose(document: Any, script: Script, text: str) -> None:
         )
 
 
-def _pods(value: Any) -> Iterator[dict[str, Any]]:
-    """Every pod specification below a manifest, whatever its kind."""
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What the levels of a manifest above a pod give it.
+
+    Attributes:
+        env: variables of a whole graph or component (DynamoGraphDeployment: `env`, `envs`).
+        shm: the operator mounts shared memory (`sharedMemorySize`, `sharedMemory`).
+        follower: below the `workerTemplate` of a LeaderWorkerSet.
+    """
+
+    env: tuple[Any, ...] = ()
+    shm: bool = False
+    follower: bool = False
+
+    def inside(self, level: dict[str, Any]) -> _Around:
+        given = [level[key] for key in ("env", "envs") if isinstance(level.get(key), list)]
+        shm = any(level.get(key) for key in ("sharedMemorySize", "sharedMemory"))
+        return replace(self, env=(*self.env, *(item for env in given for item in env)), shm=self.shm or shm)
+
+
+def _pods(value: Any, around: _Around = _Around()) -> Iterator[tuple[dict[str, Any], _Around]]:
+    """Every pod specification below a manifest, whatever its kind, and what stands around it."""
     if isinstance(value, dict):
+        around = around.inside(value)
         if isinstance(value.get("containers"), list):
-            yield value
+            yield value, around
         if isinstance(value.get("mainContainer"), dict):
-            yield {"containers": [value["mainContainer"]], "volumes": value.get("volumes")}
-        for inner in value.values():
-            yield from _pods(inner)
+            yield {"containers": [value["mainContainer"]], "volumes": value.get("volumes")}, around
+        for key, inner in value.items():
+            yield from _pods(inner, replace(around, follower=True) if key == "workerTemplate" else around)
     elif isinstance(value, list):
         for inner in value:
-            yield from _pods(inner)
+            yield from _pods(inner, around)
+
+
+def _variables(given: Any, text: str) -> dict[str, tuple[str, int]]:
+    """An `env` list, each variable with its line."""
+    return {
+        text_of(e.get("name")): (
+            text_of(e.get("value")) if "value" in e else "$(from a reference)",
+            line_of(text, text_of(e.get("name"))),
+        )
+        for e in given or []
+        if isinstance(e, dict)
+    }
 
 
 def kubernetes(document: Any, script: Script, text: str) -> None:
-    for pod in _pods(document):
+    for pod, around in _pods(document):
         volumes = pod.get("volumes") if isinstance(pod.get("volumes"), list) else []
         memory_volume = any(
             isinstance(v, dict) and (v.get("emptyDir") or {}).get("medium") == "Memory"
@@ -137,14 +170,7 @@ def kubernetes(document: Any, script: Script, text: str) -> None:
             if not isinstance(item, dict):
                 continue
             image = text_of(item.get("image"))
-            env = {
-                text_of(e.get("name")): (
-                    text_of(e.get("value")) if "value" in e else "$(from a reference)",
-                    line_of(text, text_of(e.get("name"))),
-                )
-                for e in item.get("env") or []
-                if isinstance(e, dict)
-            }
+            env = _variables(around.env, text) | _variables(item.get("env"), text)
             resources = item.get("resources") if isinstance(item.get("resources"), dict) else {}
             limits = (resources or {}).get("limits") or {}
             gpus = text_of(limits.get("nvidia.com/gpu")) if isinstance(limits, dict) else ""
@@ -156,11 +182,12 @@ def kubernetes(document: Any, script: Script, text: str) -> None:
                 memory=text_of(limits.get("memory")) or None if isinstance(limits, dict) else None,
                 startup_seconds=_probe_seconds(item),
                 probes=probes,
-                shm=memory_volume,
+                shm=memory_volume or around.shm,
                 gpus=int(gpus) if gpus.isdigit() else None,
                 product=text_of((pod.get("nodeSelector") or {}).get("nvidia.com/gpu.product")) or None
                 if isinstance(pod.get("nodeSelector"), dict)
                 else None,
+                follower=around.follower,
             )
             before = len(script.launches)
             container_launch(

@@ -1,4 +1,4 @@
-"""Tells documents from commands, and reads them: compose files, Kubernetes manifests, profiles, options files."""
+"""Tells documents from commands and reads them: compose files, Kubernetes manifests, units, profiles, options files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from nemolab.core.finding import Finding, Severity
 from nemolab.lint.containers import compose, kubernetes
 from nemolab.lint.launch import Container, Launch, Script, Word, image_engine
 from nemolab.lint.near import nearest
+from nemolab.lint.units import read_unit
 from nemolab.lint.yamltext import all_documents, flag_words, line_of, mapping_lines, text_of
 
 _PROFILE_KEYS = {
@@ -27,11 +28,13 @@ _OPTIONS = {
 
 
 def looks_like_document(text: str) -> str | None:
-    """`kubernetes`, `compose`, `profile`, `config` or `options` when the text is YAML of that kind."""
+    """`kubernetes`, `compose`, `profile`, `config` or `options` for YAML of that kind, `unit` for one of systemd."""
     if re.search(r"(?m)^apiVersion:\s*\S", text) and re.search(r"(?m)^kind:\s*\S", text):
         return "kubernetes"
     if re.search(r"(?m)^services:\s*(#.*)?$", text):
         return "compose"
+    if re.search(r"(?m)^\[Service\]\s*$", text) and re.search(r"(?m)^ExecStart=", text):
+        return "unit"
     keys = re.findall(r"(?m)^([A-Za-z_][\w-]*):(?:\s|$)", text)
     commands = re.search(
         r"(?m)^\s*(?:\$ )?(?:docker|podman|vllm|python3?|sglang|trtllm-serve|export|sudo|pip|uv|cat|ray)\s", text
@@ -52,7 +55,9 @@ def is_profile(text: str) -> bool:
 
 
 def read_document(text: str, kind: str) -> Script:
-    """Launches of a YAML text of that kind."""
+    """Launches of a text of that kind."""
+    if kind == "unit":
+        return read_unit(text)
     script = Script(text, kind)
     document, _, problem = mapping_lines(text, 1)
     if problem:

@@ -36,6 +36,7 @@ class Container:
         startup_seconds: how long a Kubernetes start-up (or else liveness) probe allows; None without a probe.
         shm: the source gives the container shared memory.
         product: kind of GPU that a node selector asks for.
+        follower: a further node of a group, which answers no requests.
     """
 
     kind: str
@@ -46,6 +47,7 @@ class Container:
     shm: bool = False
     gpus: int | None = None
     product: str | None = None
+    follower: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +90,8 @@ class Script:
         launches: server starts, in order.
         commands: every simple command, launches included, for rules on what stands around a launch.
         findings: what is wrong with the text itself.
-        kind: `shell`, `compose`, `kubernetes`, `profile`, `config` (of `vllm serve --config`) or `options`
-            (of TensorRT-LLM).
+        kind: `shell`, `compose`, `kubernetes`, `unit` (of systemd), `profile`, `config` (of `vllm serve --config`) or
+            `options` (of TensorRT-LLM).
     """
 
     text: str

@@ -92,7 +92,7 @@ def one_node(profile: Profile, target: str) -> None:
         raise UsageError(
             f"{target} starts one machine, the profile needs {profile.hardware.nodes}",
             where=profile.full_name,
-            fix="render it to slurm, ray or k8s",
+            fix="render it to slurm, ray or k8s" if profile.engine == "vllm" else "render it to slurm or k8s",
         )
 
 
@@ -168,6 +168,12 @@ def headed(profile: Profile, target: str, *more: str) -> str:
         f"Made by `nemolab render {profile.full_name} --to {target}`; change the profile, not this file.",
     ]
     return "\n".join([*lines, *more])
+
+
+def needs(profile: Profile) -> tuple[str, ...]:
+    """The release that the settings were held against, as a pin, where no image says it; llama.cpp has none."""
+    package = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}.get(profile.engine)
+    return (f"Needs {package}=={profile.engine_version}.",) if package else ()
 
 
 def _from(root: str, source: str, end: str) -> str:

@@ -26,7 +26,7 @@ def render(profile: Profile, settings: Settings) -> dict[str, str]:
         raise UsageError(
             f"this is a profile of {profile.engine}, not of Dynamo",
             where=profile.full_name,
-            fix="render it to k8s, or take a profile with `engine: dynamo`",
+            fix=f"{'render it to k8s, or ' if profile.image else ''}take a profile with `engine: dynamo`",
         )
     made = boxes.box(profile, settings)
     graph: Object = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nemolab.core.errors import UsageError
 from nemolab.engines.command import Place, command, repository
 from nemolab.engines.profile import Profile
-from nemolab.engines.render.box import headed, not_dynamo, one_node
+from nemolab.engines.render.box import headed, needs, not_dynamo, one_node
 from nemolab.engines.render.quoting import comment, exports, shell_lines
 from nemolab.engines.render.settings import Settings
 
@@ -27,7 +27,7 @@ def render(profile: Profile, settings: Settings) -> dict[str, str]:
     needed = "".join(f': "${{{name}:?export it first}}"\n' for name, secret in made.secrets.items() if secret.required)
     text = (
         "#!/usr/bin/env bash\n"
-        + comment(headed(profile, "process"))
+        + comment(headed(profile, "process", *needs(profile)))
         + 'set -euo pipefail\ncd "$(dirname "${BASH_SOURCE[0]}")"\n'
         + needed
         + exports(env.items())

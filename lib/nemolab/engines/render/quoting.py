@@ -58,5 +58,9 @@ def kubernetes(text: str) -> str:
 
 def comment(text: str) -> str:
     """Text as comment lines, of at most 110 characters where words allow it."""
-    lines = [part for line in text.strip().split("\n") for part in textwrap.wrap(line, 108, break_long_words=False)]
+    lines = [
+        part
+        for line in text.strip().split("\n")
+        for part in textwrap.wrap(line, 108, break_long_words=False, break_on_hyphens=False)
+    ]
     return "".join(f"# {line}\n" for line in lines)

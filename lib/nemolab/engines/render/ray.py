@@ -49,11 +49,17 @@ def render(profile: Profile, settings: Settings) -> dict[str, str]:
             ),
             "serve.sh": _script(
                 profile,
-                f"Serves on the head once all {profile.hardware.gpus} GPUs have joined. {made.sizes.assumption}",
-                _wait(made) + f"exec docker exec {shell_lines([_name(made), *made.command.argv])}\n",
+                f"Serves on the head, inside {made.image.split('@')[0]}, once all {profile.hardware.gpus} GPUs have "
+                f"joined. {made.sizes.assumption}",
+                _wait(made) + f"exec docker exec {shell_lines([*_env(profile), _name(made), *made.command.argv])}\n",
             ),
         },
     )
+
+
+def _env(profile: Profile) -> list[str]:
+    """The profile's own variables, said again where the server starts: the script is whole without its container's."""
+    return [word for name, value in profile.env.items() for word in ("--env", f"{name}={value}")]
 
 
 def _name(made: boxes.Box) -> str:

@@ -12,7 +12,8 @@ from nemolab.engines.profile import Profile
 
 # From process start to the first answer, without reading weights: Nano, vLLM 0.22.0, one H200, cold caches, 165 s in
 # all of which 1.6 s were dummy weights.
-WARM_UP_S = 165
+_WARM_UP = (165, "compilation and warm-up", "measured: Nano, vLLM 0.22.0, H200")
+_WARM_UPS = {"llamacpp": (10, "one empty run", "it compiles nothing; the miniature takes 0.3 s in all")}
 _SLACK = 2.0  # estimates are no better; a start that is cut off costs all of it again
 _GIB = 1 << 30
 
@@ -29,6 +30,7 @@ class Sizes:
         storage_gib: volume for checkpoint and caches.
     """
 
+    engine: str
     weights: int
     rate: float
     load_s: int
@@ -41,10 +43,10 @@ class Sizes:
     def assumption(self) -> str:
         """How `startup_s` was found."""
         size = f"{self.weights / 1e9:,.1f} GB" if self.weights >= 1e9 else f"{self.weights / 1e6:,.1f} MB"
+        seconds, what, source = _WARM_UPS.get(self.engine, _WARM_UP)
         return (
-            f"{size} of weights at {self.rate:g} GB/s take {self.load_s} s, compilation and "
-            f"warm-up {WARM_UP_S} s (measured: Nano, vLLM 0.22.0, H200); {_SLACK:g} times the sum is waited for: "
-            f"{self.startup_s} s"
+            f"{size} of weights at {self.rate:g} GB/s take {self.load_s} s, {what} {seconds} s ({source}); "
+            f"{_SLACK:g} times the sum is waited for: {self.startup_s} s"
         )
 
 
@@ -57,11 +59,13 @@ def sizes(profile: Profile, rate: float) -> Sizes:
     gpus = profile.hardware.gpus_per_node
     # Each worker holds its libraries, and the loader a part of the checkpoint in memory at a time.
     memory = 16 + 8 * gpus + weights / 4 / profile.hardware.nodes / _GIB
+    warm_up, *_ = _WARM_UPS.get(profile.engine, _WARM_UP)
     return Sizes(
+        engine=profile.engine,
         weights=weights,
         rate=rate,
         load_s=load,
-        startup_s=_up(_SLACK * (load + WARM_UP_S), 60),
+        startup_s=_up(_SLACK * (load + warm_up), 60),
         memory_gib=_up(memory, 8),
         cpus=2 + 2 * max(1, gpus),
         storage_gib=_up(weights * 1.25 / _GIB + 30, 10),

@@ -120,7 +120,7 @@ def _server(made: boxes.Box, settings: Settings) -> str:
         )
     return (
         "#!/usr/bin/env bash\n"
-        + comment("Runs on every node, inside the container; started by job.sbatch.")
+        + comment(f"Runs on every node, inside {made.image.split('@')[0]}; started by job.sbatch.")
         + "set -euo pipefail\n"
         + exports(env.items())
         + more

@@ -77,7 +77,13 @@ def _unit(profile: Profile, name: str, order: str, service: str, startup_s: int,
     ]
     return (
         comment(
-            boxes.headed(profile, "systemd", assumption, f"Secret variables in {_ETC}/{name}.env, mode 600: {secrets}.")
+            boxes.headed(
+                profile,
+                "systemd",
+                *(() if profile.image else boxes.needs(profile)),
+                assumption,
+                f"Secret variables in {_ETC}/{name}.env, mode 600: {secrets}.",
+            )
         )
         + f"[Unit]\nDescription={profile.title.replace('%', '%%')}\n{order}Wants=network-online.target\n"
         + "StartLimitIntervalSec=1h\nStartLimitBurst=3\n\n"

@@ -98,6 +98,8 @@ def _kubernetes(case: Case) -> Findings:
             "Kubernetes emptyDir",
             flag="volumes",
         )
+    if box.follower:
+        return
     if "startupProbe" not in box.probes:
         yield case.find(
             "M-READY",

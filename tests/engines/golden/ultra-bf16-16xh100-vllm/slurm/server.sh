@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs on every node, inside the container; started by job.sbatch.
+# Runs on every node, inside vllm/vllm-openai:v0.22.0; started by job.sbatch.
 set -euo pipefail
 export HF_HOME=/models
 export TRITON_CACHE_DIR=/models/cache/triton
