@@ -48,6 +48,8 @@ def plan(
     from nemolab.longctx import price
     from nemolab.longctx.params import lengths as read_lengths
 
+    if rate is not None and not math.isfinite(rate):
+        raise UsageError(f"not an amount of money: {rate}", where="--rate", fix="a number, such as 3")
     texts = tasks * math.ceil(n / questions)
     seconds = _seconds(model, gpu, gpus, measured)
     prices = price.plan(read_lengths(lengths), texts, questions, wanted, seconds, gpus, rate)

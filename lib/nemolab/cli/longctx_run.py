@@ -37,7 +37,7 @@ _WANTED = click.option(
 @click.option("--questions", type=click.IntRange(1, 64), default=8, show_default=True, help="On each text.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--thinking-tokens", type=click.IntRange(-1), default=0, help="0: thinking off; -1: not sent.")
-@click.option("--budget-s", type=float, default=0.0, help="Seconds for each length; 0: no limit.")
+@click.option("--budget-s", type=click.FloatRange(0), default=0.0, help="Seconds for each length; 0: no limit.")
 @click.option("--stop-early", is_flag=True, help="End a length as soon as it is settled.")
 @click.option("--no-controls", is_flag=True, help="Only the questions themselves.")
 @click.option("--send", type=click.Choice(["text", "ids"]), default="text", show_default=True, help=_SEND)
@@ -54,6 +54,7 @@ def run(
     from nemolab.client.attach import attach
     from nemolab.longctx import Suite, run_suite
     from nemolab.longctx.params import lengths as read_lengths
+    from nemolab.longctx.suite import check
 
     suite = Suite(
         tuple(name.strip() for name in names.split(",")),
@@ -69,6 +70,7 @@ def run(
         documents=documents,
         send=send,
     )
+    check(suite)
     endpoint = attach(base_url, model, api_key_env=api_key_env or None)
     result = run_suite(endpoint, suite, tokenizer, progress=_show, journal=Path(out) if out else None)
     click.echo("\r\x1b[K", err=True, nl=False)

@@ -61,8 +61,8 @@ class Builder:
         self.filler = Filler(counter)
         self._anchor = counter.count(ANCHOR)
 
-    def build(self, sample: Sample, tokens: int) -> tuple[Prompt, ...]:
-        """One prompt for each of the sample's questions, each of exactly `tokens` tokens.
+    def build(self, sample: Sample, tokens: int, overhead: int = 0) -> tuple[Prompt, ...]:
+        """One prompt for each of the sample's questions, each of exactly `tokens` tokens with a template of `overhead`.
 
         They share everything up to the last lines, so that a prefix cache can serve all after the first. The whole
         text of the first is counted; in the others only the last lines differ, and those are measured in place.
@@ -71,6 +71,7 @@ class Builder:
             UsageError: the needles and questions alone need more.
             NemolabError: the tokenizer does not count in any way that adds up.
         """
+        whole, tokens = tokens, tokens - overhead
         self.counter.expect(tokens)
         tails = [question.text for question in sample.questions]
         tail_sizes = self._sizes(tails, end="")
@@ -80,7 +81,9 @@ class Builder:
         room = tokens - head_size - sum(needle_sizes) - max(tail_sizes) - self.filler.low - _SLACK
         if room < 0:
             raise UsageError(
-                f"{tokens} tokens are too few for {sample.task}", where="tokens", fix=f"at least {tokens - room}"
+                f"{whole} tokens are too few for {sample.task}" + (f" in a template of {overhead}" if overhead else ""),
+                where="tokens",
+                fix=f"at least {whole - room}",
             )
         body = self._fill(sample.haystack(), room)
         common, placed = self._place(sample, body, head, head_size, needle_sizes)

@@ -19,10 +19,13 @@ SCHEMA = 1
 
 
 class Journal:
-    """A JSON-lines file: a head that names the suite, then a row a line. Without a path it keeps nothing."""
+    """A JSON-lines file: a head that names the suite, then a row a line. Without a path it keeps nothing.
 
-    def __init__(self, file: IO[str] | None, known: dict[str, Row]) -> None:
-        self._file, self._known = file, known
+    The head comes with the first row: a suite that could not begin leaves no file that another one would stumble over.
+    """
+
+    def __init__(self, file: IO[str] | None, known: dict[str, Row], head: str = "") -> None:
+        self._file, self._known, self._head = file, known, head
         self._adapter: TypeAdapter[Row] | None = None
 
     @classmethod
@@ -42,16 +45,13 @@ class Journal:
         for free in ("haystacks", "lengths", "budget_s", "stop_at", "recheck", "stall_s", "tasks"):
             body.pop(free)
         head = {"schema": SCHEMA, "suite": hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()}
-        known = _read(path, head) if path.exists() else {}
+        known = _read(path, head) if path.exists() and path.stat().st_size else {}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             file = path.open("a", encoding="utf-8")
-            if file.tell() == 0:
-                file.write(json.dumps(head) + "\n")
-                file.flush()
         except OSError as error:
             raise NemolabError(f"cannot write: {error.strerror}", where=str(path)) from error
-        return cls(file, known)
+        return cls(file, known, json.dumps(head) + "\n")
 
     def row(self, name: str) -> Row | None:
         """The row of that id, if it was asked before and the engine lived through it."""
@@ -65,7 +65,8 @@ class Journal:
         from pydantic import TypeAdapter
 
         self._adapter = self._adapter or TypeAdapter(Row)
-        self._file.write(self._adapter.dump_json(row).decode() + "\n")
+        head = "" if self._file.tell() else self._head
+        self._file.write(f"{head}{self._adapter.dump_json(row).decode()}\n")
         self._file.flush()
 
     def __enter__(self) -> Journal:
@@ -73,7 +74,10 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
+            empty = not self._file.tell()
             self._file.close()
+            if empty:
+                Path(self._file.name).unlink(missing_ok=True)
 
 
 def rows(path: Path) -> tuple[Row, ...]:

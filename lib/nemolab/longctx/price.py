@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -73,7 +74,7 @@ def from_measured(tokens: int, took_s: float, attention_share: float = 0.0) -> S
     Raises:
         UsageError: not a positive time.
     """
-    if tokens < 1 or took_s <= 0 or not 0 <= attention_share <= 1:
+    if tokens < 1 or not 0 < took_s < math.inf or not 0 <= attention_share <= 1:
         raise UsageError(f"not a measured prefill: {tokens} tokens in {took_s} s", where="prefill")
 
     def seconds(length: int) -> float:

@@ -76,7 +76,7 @@ def prepare(recipe: Recipe, builder: Builder) -> Prompt:
         raise UsageError(
             f"no question {recipe.question}", where=recipe.task, fix=f"from 0 to {len(sample.questions) - 1}"
         )
-    prompt = builder.build(sample, recipe.tokens - recipe.overhead)[recipe.question]
+    prompt = builder.build(sample, recipe.tokens, recipe.overhead)[recipe.question]
     if recipe.sha256 and recipe.sha256 != prompt.sha256:
         raise NemolabError(
             "the recipe makes another text than it did",

@@ -191,7 +191,7 @@ class _Run:
 
     def _build(self, text: Sample, length: int) -> tuple[Prompt, ...]:
         cpu = time.process_time()
-        prompts = self._builder.build(text, length - self._overhead)
+        prompts = self._builder.build(text, length, self._overhead)
         self._build_s += time.process_time() - cpu
         return prompts
 
