@@ -27,6 +27,20 @@ class ErrorClass(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Token:
+    """A generated token, where the request asked for `logprobs`.
+
+    Attributes:
+        logprob: None where the server sent no number, as for NaN.
+        top: the likeliest tokens at this place with their logprobs, for `top_logprobs`.
+    """
+
+    text: str
+    logprob: float | None
+    top: tuple[tuple[str, float | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class StreamResult:
     """What came of one streamed request. Times are seconds from just before the request was sent.
 
@@ -47,6 +61,7 @@ class StreamResult:
         reasoning: `reasoning_content` (llama.cpp, SGLang, TensorRT-LLM) or `reasoning` (vLLM), joined.
         content, tool_calls, finish_reason: as in a chat completion that is not streamed.
         lag_s: largest lateness of the client's event loop meanwhile; times are no better than this.
+        tokens: what `logprobs` asked for; with them, a chunk of tokens without text counts as tokens too.
     """
 
     ok: bool
@@ -70,6 +85,7 @@ class StreamResult:
     tool_calls: tuple[dict[str, Any], ...] = ()
     finish_reason: str | None = None
     lag_s: float = 0.0
+    tokens: tuple[Token, ...] = ()
 
 
 class Failed(Exception):
@@ -94,6 +110,7 @@ class Collected:
     reasoning: list[str] = field(default_factory=list)
     content: list[str] = field(default_factory=list)
     tool_calls: dict[int, dict[str, Any]] = field(default_factory=dict)
+    tokens: list[Token] = field(default_factory=list)
     usage: dict[str, Any] | None = None
     finish_reason: str | None = None
     events: int = 0
@@ -114,11 +131,13 @@ class Collected:
             self.usage = event.get("usage") or self.usage
             for choice in (event.get("choices") or ())[:1]:
                 self.finish_reason = choice.get("finish_reason") or self.finish_reason
-                self._delta(choice.get("delta") or {"content": choice.get("text")}, now)
+                tokens = _tokens(choice.get("logprobs"))
+                self.tokens += tokens
+                self._delta(choice.get("delta") or {"content": choice.get("text")}, now, bool(tokens))
         except (ValueError, TypeError, AttributeError):
             raise Failed(ErrorClass.MALFORMED, f"not a chat completion chunk: {payload[:200]!r}") from None
 
-    def _delta(self, delta: dict[str, Any], now: float) -> None:
+    def _delta(self, delta: dict[str, Any], now: float, tokens: bool) -> None:
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")
         content, calls = delta.get("content"), delta.get("tool_calls")
         if reasoning:
@@ -129,7 +148,7 @@ class Collected:
             self.first_content = self.first_content or now
         for part in calls or ():
             _merge_tool_call(self.tool_calls, part)
-        if reasoning or content or calls:
+        if reasoning or content or calls or tokens:
             self.times.append(now)
 
     @property
@@ -162,6 +181,7 @@ class Collected:
             tool_calls=tuple(self.tool_calls[i] for i in sorted(self.tool_calls)),
             finish_reason=self.finish_reason,
             lag_s=lag_s,
+            tokens=tuple(self.tokens),
         )
 
 
@@ -171,6 +191,21 @@ def error_text(document: Any) -> str:
     if isinstance(error, dict):
         return str(error.get("message") or error)
     return str(error)
+
+
+def _tokens(logprobs: dict[str, Any] | None) -> list[Token]:
+    """Tokens of a chat completion's chunk; those of plain completions have another shape and are passed over."""
+    content = (logprobs or {}).get("content")
+    if not isinstance(content, list):
+        return []
+    return [
+        Token(
+            str(part.get("token", "")),
+            part.get("logprob"),
+            tuple((str(other.get("token", "")), other.get("logprob")) for other in part.get("top_logprobs") or ()),
+        )
+        for part in content
+    ]
 
 
 def _merge_tool_call(calls: dict[int, dict[str, Any]], part: dict[str, Any]) -> None:

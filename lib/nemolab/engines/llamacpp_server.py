@@ -31,6 +31,8 @@ def options(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--reasoning-format", choices=("none", "auto", "deepseek"), default="deepseek")
     parser.add_argument("--cache-reuse", type=int, default=0)
     parser.add_argument("--cache-ram", type=int, default=256)
+    parser.add_argument("--batch-size", type=int)
+    parser.add_argument("--ubatch-size", type=int)
     return parser.parse_args(argv)
 
 
@@ -54,6 +56,8 @@ def common_params(chosen: argparse.Namespace) -> Any:
     )
     params.n_cache_reuse = chosen.cache_reuse
     params.cache_ram_mib = chosen.cache_ram
+    params.n_batch = chosen.batch_size or params.n_batch
+    params.n_ubatch = chosen.ubatch_size or params.n_ubatch
     params.endpoint_metrics = True
     params.endpoint_slots = True
     params.ui = False

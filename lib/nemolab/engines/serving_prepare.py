@@ -9,6 +9,7 @@ import importlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from nemolab.core.errors import UsageError
 from nemolab.core.finding import Finding, Severity
@@ -17,6 +18,9 @@ from nemolab.engines import profile as profiles
 from nemolab.engines import render as renderers
 from nemolab.engines.profile import Profile
 from nemolab.engines.serving_spec import ServeSpec
+
+if TYPE_CHECKING:
+    from nemolab.models import Plan
 
 Row = dict[str, str]
 _COLUMNS: dict[str, tuple[str, ...]] = {
@@ -192,6 +196,11 @@ def _plan(profile: Profile) -> tuple[tuple[Row, ...], str, bool | None, dict[str
     if found is None:
         return (), "The planner has nothing to say: no GPU is asked for, or the engine decides by itself.", None, {}, ()
     rows = tuple(report.plan_rows(found))
+    return rows, report.sentence(found, 1.0), found.fits, in_log(found), report.plan_findings(found, 1.0)
+
+
+def in_log(found: Plan) -> dict[str, float]:
+    """What the engine's log should print for a plan, by the log rules' names and in their units."""
     numbers: dict[str, float] = {
         "weights": float(found.weights.total),
         "kv_cache": float(found.available_kv),
@@ -200,8 +209,7 @@ def _plan(profile: Profile) -> tuple[tuple[Row, ...], str, bool | None, dict[str
     }
     if found.cache:
         numbers["attention_block"] = float(found.cache.block_size)
-    expected = {name: round(value / _IN_LOG[name], 4) for name, value in numbers.items()}
-    return rows, report.sentence(found, 1.0), found.fits, expected, report.plan_findings(found, 1.0)
+    return {name: round(value / _IN_LOG[name], 4) for name, value in numbers.items()}
 
 
 def _says(says: Mapping[str, str]) -> str:

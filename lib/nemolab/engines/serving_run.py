@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -153,9 +153,14 @@ def sentence(running: Running) -> str:
 
 def comparison(prepared: Prepared, running: Running) -> list[dict[str, object]]:
     """What the plan said beside what the engine printed, for every number that both have."""
+    return against(prepared.expected, running.capacity or {})
+
+
+def against(expected: Mapping[str, float], capacity: Mapping[str, Quantity]) -> list[dict[str, object]]:
+    """Numbers of a plan beside those of a log, for every name that both have."""
     rows: list[dict[str, object]] = []
-    for name, planned in prepared.expected.items():
-        printed = (running.capacity or {}).get(name)
+    for name, planned in expected.items():
+        printed = capacity.get(name)
         if printed is not None:
             value = float(printed.value)
             rows.append(

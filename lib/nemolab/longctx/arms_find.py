@@ -1,0 +1,143 @@
+"""What the price of several settings means: findings, and the sentence for a stakeholder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nemolab.core.finding import Finding, Severity
+from nemolab.core.intervals import percent
+from nemolab.longctx import arms_agree
+from nemolab.longctx.arms import Measured, failures
+from nemolab.longctx.arms_agree import Compared, Course
+from nemolab.longctx.arms_plan import Planned
+from nemolab.longctx.arms_rows import Point
+
+_OFFSETS = 3  # named at most
+_WHAT = {"settings": "other settings", "cache": "from the cache", "batch": "beside another request"}
+_SUSPECT = {
+    "settings": "the kernels of the settings that differ",
+    "cache": "the prefix cache and the states that it keeps",
+    "batch": "the kernels of mixed batches, and states that get mixed up",
+}
+
+
+def findings(plans: Sequence[Planned], arms: Sequence[Measured], rows: Sequence[Compared]) -> list[Finding]:
+    """Failures, suspicious answers, and notes; what plan and lint say of the arms stands apart."""
+    found = [finding for arm in arms for finding in failures(arm)]
+    by_name = {plan.arm: plan for plan in plans}
+    for course in arms_agree.courses(rows):
+        found += _of_course(course, by_name[course.arm])
+    ties = [row for row in rows if row.verdict == "near tie"]
+    if ties:
+        text = f"{len(ties)} of {len(rows)} comparisons part at tokens that are nearly as likely: {ties[0].note}."
+        found.append(Finding("X-ROUNDING", Severity.INFO, text, where=f"{ties[0].tokens:,} tokens, {ties[0].arm}"))
+    notes: dict[str, list[str]] = {}
+    for arm in arms:
+        for note in arm.asked.notes:
+            notes.setdefault(note, []).append(arm.arm)
+    return found + [Finding("X-NOTE", Severity.INFO, note, where=", ".join(who)) for note, who in notes.items()]
+
+
+def _of_course(course: Course, plan: Planned) -> list[Finding]:
+    if course.shape == "agrees":
+        return []
+    who = f"{course.arm}, {_WHAT[course.relation]}, against {course.against}"
+    suspect = _SUSPECT[course.relation]
+    if course.shape == "cliff":
+        assert course.good is not None
+        assert course.bad is not None
+        near = arms_agree.offsets(plan.pitches, course.good, course.bad)[:_OFFSETS]
+        text = (
+            f"{who}: the same answers up to {course.good:,} tokens, other ones from {course.bad:,} on, without notice: "
+            f"as an offset that overflows makes it, not a model. Suspect: {suspect}."
+            + (f" Between the two lie {'; '.join(near)}." if near else "")
+        )
+        fix = "ask lengths in between to find the offset; serve with the settings that agree; report it to the engine"
+        return [Finding("X-KERNEL", Severity.ERROR, text, fix, "state-spaces/mamba#1038, vllm#49041", where=course.arm)]
+    if course.shape == "slope":
+        text = (
+            f"{who}: the answers drift apart with length, and differ from {course.bad:,} tokens on: rounding, or types."
+        )
+        fix = "52_compare_long_context says whether right answers are lost by it"
+        return [Finding("X-SLOPE", Severity.WARNING, text, fix, where=course.arm)]
+    where = "at every length" if course.shape == "everywhere" else f"at some lengths, first at {course.bad:,} tokens"
+    if course.relation == "settings" and plan.other_types:
+        text = f"{who}: other answers {where}; the arm computes in other types, so its numbers are others."
+        fix = "52_compare_long_context says whether right answers are lost by it"
+        return [Finding("X-TYPES", Severity.WARNING, text, fix, where=course.arm)]
+    text = f"{who}: other answers {where}, beyond rounding. Suspect: {suspect}."
+    fix = "change one setting at a time until the answers are the same; report it to the engine"
+    return [Finding("X-OTHER", Severity.ERROR, text, fix, where=course.arm)]
+
+
+def longest(arms: Sequence[Measured]) -> int | None:
+    """The longest prompt that any arm gave a first token for."""
+    return max((p.tokens for arm in arms for p in arm.asked.points if p.cold_s), default=None)
+
+
+def fastest(arms: Sequence[Measured]) -> tuple[Measured, Point] | None:
+    """The arm with the earliest first token at the longest length."""
+    tokens = longest(arms)
+    here = [(arm, p) for arm in arms for p in arm.asked.points if p.tokens == tokens and p.cold_s]
+    return min(here, key=lambda pair: pair[1].cold_s or 0.0) if here else None
+
+
+def sentence(plans: Sequence[Planned], arms: Sequence[Measured], rows: Sequence[Compared]) -> str:
+    """The page in one sentence."""
+    best = fastest(arms)
+    parts = [_time(plans, arms, *best)] if best else _planned(plans)
+    if saving := _saving(arms):
+        parts.append(saving)
+    broken = [arm.arm for arm in arms if arm.failed]
+    if broken:
+        parts.append(f"{len(broken)} of {len(arms)} arms failed: {', '.join(broken)}")
+    if rows:
+        parts.append(_agreement(rows))
+    return "; ".join(parts) + "."
+
+
+def _time(plans: Sequence[Planned], arms: Sequence[Measured], arm: Measured, point: Point) -> str:
+    plan = next(plan for plan in plans if plan.arm == arm.arm)
+    seconds = point.cold_s or 0.0
+    bound = plan.bound(point.tokens)
+    share = f" ({percent(round(bound.share(seconds), 2))} of the peak)" if bound else ""
+    step = f", then {point.decode_ms:.1f} ms a token" if point.decode_ms is not None else ""
+    text = f"{point.tokens:,} tokens: first token after {seconds:,.{1 if seconds >= 10 else 2}f} s{share}{step}"
+    others = [(a.arm, p.cold_s) for a in arms if a is not arm and (p := a.asked.at(point.tokens)) and p.cold_s]
+    if not others:
+        return text + (f", with {arm.arm}, the only arm that got there" if len(arms) > 1 else "")
+    longer = ", ".join(f"{percent(round(took / seconds - 1, 2))} with {name}" for name, took in others)
+    return f"{text}, fastest with {arm.arm}; longer by {longer}"
+
+
+def _planned(plans: Sequence[Planned]) -> list[str]:
+    last = [plan.bounds[-1] for plan in plans if plan.bounds]
+    parts = ["Nothing was measured"]
+    if last:
+        bound = min(last, key=lambda bound: bound.assumed_s)
+        parts.append(
+            f"planned for {bound.tokens:,} tokens: first token after {bound.assumed_s:,.1f} s, "
+            f"{bound.bound_s:,.1f} s at the full peak"
+        )
+    full = [plan.arm for plan in plans if plan.fits is False]
+    parts.append(f"does not fit: {', '.join(full)}" if full else "every arm fits" if last else "no plan")
+    return parts
+
+
+def _saving(arms: Sequence[Measured]) -> str:
+    """What the cache gives a second question, at the longest length where it gives anything."""
+    warm = [(p.tokens, 1 - (p.again_s or 0.0) / p.cold_s, a.arm, p) for a in arms for p in a.asked.points
+            if p.warm and p.cold_s and p.again_s]  # fmt: skip
+    if not warm:
+        return ""
+    _, saved, arm, point = max(warm, key=lambda row: row[:2])
+    return f"a second question saves {percent(round(saved, 3))} of the wait with {arm} (at {point.tokens:,} tokens)"
+
+
+def _agreement(rows: Sequence[Compared]) -> str:
+    held, longest_compared = arms_agree.agreed_to(rows), max(row.tokens for row in rows)
+    if held == longest_compared:
+        return f"all answers agree up to {held:,} tokens"
+    first = next(row for row in sorted(rows, key=lambda row: row.tokens) if row.serious)
+    start = f"answers agree up to {held:,} tokens and differ" if held else "answers differ"
+    return f"{start} at {first.tokens:,} with {first.arm} ({_WHAT[first.relation]})"
