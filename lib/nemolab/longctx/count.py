@@ -19,7 +19,8 @@ async def server_ids(
 
     vLLM (0.22.0, `entrypoints/serve/tokenize`) and SGLang (0.5.23, `openai/serving_tokenize.py`) take messages at
     `/tokenize` and render them as for a chat completion. llama.cpp renders at `/apply-template` and tokenizes text at
-    `/tokenize`, where it answers messages with an empty list. TensorRT-LLM's server has neither.
+    `/tokenize`, where it answers messages with an empty list. TensorRT-LLM's server has neither route
+    (`tensorrt_llm/serve/openai_server.py`, main).
 
     Args:
         extra: what chat requests carry; of it, `chat_template_kwargs` change the template.
