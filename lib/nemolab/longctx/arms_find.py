@@ -31,11 +31,26 @@ def findings(plans: Sequence[Planned], arms: Sequence[Measured], rows: Sequence[
     if ties:
         text = f"{len(ties)} of {len(rows)} comparisons part at tokens that are nearly as likely: {ties[0].note}."
         found.append(Finding("X-ROUNDING", Severity.INFO, text, where=f"{ties[0].tokens:,} tokens, {ties[0].arm}"))
+    found += _needles(arms)
     notes: dict[str, list[str]] = {}
     for arm in arms:
         for note in arm.asked.notes:
             notes.setdefault(note, []).append(arm.arm)
     return found + [Finding("X-NOTE", Severity.INFO, note, where=", ".join(who)) for note, who in notes.items()]
+
+
+def _needles(arms: Sequence[Measured]) -> list[Finding]:
+    """Whether the answers hold what was hidden: one question a length, no proof, but a hint."""
+    points = [(arm.arm, point) for arm in arms for point in arm.asked.points if point.decode_ms is not None]
+    missed = [f"{name} at {point.tokens:,} tokens" for name, point in points if not point.found]
+    if not missed:
+        return []
+    if len(missed) == len(points):
+        text = "No answer holds its needle. Random weights find none, and agreement of theirs says little."
+        return [Finding("X-NEEDLE", Severity.INFO, text)]
+    text = f"{len(missed)} of {len(points)} answers lack their needle: {', '.join(missed)}."
+    fix = "51_validate_long_context asks enough to say how often"
+    return [Finding("X-NEEDLE", Severity.WARNING, text, fix)]
 
 
 def _of_course(course: Course, plan: Planned) -> list[Finding]:

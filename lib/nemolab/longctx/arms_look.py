@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 Table = list[dict[str, Any]]
 TIME_UNITS = {"first token": "s", "engine's part": "s", "roofline": "s", "asked again": "s", "beside another": "s"}
 PLAN_UNITS = {
-    "first token, full peak": "s", "first token, assumed": "s",
-    "decode step, full bandwidth": "ms", "decode step, assumed": "ms",
+    "first token, bound": "s", "first token, expected": "s",
+    "step, bound": "ms", "step, expected": "ms",
 }  # fmt: skip
-STEP_UNITS = {"decode step": "ms", "roofline": "ms", "at the assumed share": "ms"}
+STEP_UNITS = {"decode step": "ms", "roofline": "ms", "expected": "ms"}
 
 
 def arm_rows(plans: Sequence[Planned]) -> Table:
@@ -56,10 +56,10 @@ def plan_rows(plans: Sequence[Planned]) -> Table:
             "length": key[0],
             "arms": "all" if len(names) == len(plans) else ", ".join(names),
             "PFLOP": float(str(key[1])) / 1e15,
-            "first token, full peak": key[2],
-            "first token, assumed": key[3],
-            "decode step, full bandwidth": float(str(key[4])) * 1000,
-            "decode step, assumed": float(str(key[5])) * 1000,
+            "first token, bound": key[2],
+            "first token, expected": key[3],
+            "step, bound": float(str(key[4])) * 1000,
+            "step, expected": float(str(key[5])) * 1000,
         }
         for key, names in sorted(rows.items(), key=lambda item: float(str(item[0][0])))
     ]
@@ -155,7 +155,7 @@ def step_rows(plans: Sequence[Planned], arms: Sequence[Measured]) -> Table:
                 "arm": arm.arm,
                 "decode step": point.decode_ms,
                 "roofline": bound.step_bound_s * 1000 if bound else None,
-                "at the assumed share": bound.step_assumed_s * 1000 if bound else None,
+                "expected": bound.step_assumed_s * 1000 if bound else None,
                 "of the bandwidth": percent(round(bound.step_bound_s * 1000 / point.decode_ms, 3)) if bound else "-",
                 "clock": point.decode_by,
             }

@@ -24,7 +24,7 @@ class PriceParams(Params):
         "nano_bf16_1xh200_vllm:long-context", min_length=1, description="profile of vLLM, SGLang or llama.cpp"
     )
     settings: list[str] = Field([], description="changes for every arm, as `nemolab render --set` takes them")
-    arms: list[str] = Field([], description="each as name: NAME=value NAME=value; none for the profile as it is")
+    arms: list[str] = Field([], description="settings to compare, written as above; none for the profile as it is")
     target: Literal["plan", "process", "attach"] = Field(
         "plan", description="plan only, start each arm here, or attach"
     )
