@@ -21,8 +21,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
+from engines import closed, leftovers
 from nemolab.core import paths
 
 NAME = "25_serve_llamacpp"
@@ -78,19 +79,8 @@ def run(folder: Path, port: int, **parameters: object) -> Round:
 
 def left(folder: Path, port: int) -> tuple[str, ...]:
     """Processes, listeners and state files of a round that are still there."""
-    mark = str(folder / "state")
-    found = [f"process {p.pid}: {' '.join(p.cmdline())}" for p in psutil.process_iter() if _mark(p) == mark]
-    with socket.socket() as probe:
-        if probe.connect_ex(("127.0.0.1", port)) == 0:
-            found.append(f"a listener on port {port}")
-    return (*found, *(f"state file {path.name}" for path in (folder / "state").rglob("*.json")))
-
-
-def _mark(process: psutil.Process) -> str | None:
-    try:
-        return process.environ().get("NEMOLAB_STATE")
-    except psutil.Error:  # another user's, or gone
-        return None
+    listens = () if closed(port) else (f"a listener on port {port}",)
+    return (*leftovers(folder / "state"), *listens)
 
 
 def free_port() -> int:

@@ -122,6 +122,18 @@ def test_one_core_is_left_to_the_client() -> None:
     assert f"--threads {llamacpp.default_threads()}" in " ".join(llamacpp.launch(SMALL).argv)
 
 
-@pytest.mark.parametrize(("code", "words"), [(3, "exited with code 3"), (-9, "SIGKILL (by hand"), (-11, "by SIGSEGV")])
-def test_endings_in_words(code: int, words: str) -> None:
-    assert words in supervise.ending(code)
+@pytest.mark.parametrize(
+    ("code", "starved", "words"),
+    [
+        (3, None, "it exited with code 3"),
+        (3, False, "it exited with code 3"),
+        (3, True, "it exited with code 3; meanwhile the kernel killed a process for lack of memory"),
+        (-9, None, "it was killed by SIGKILL (by hand, or by the kernel for lack of memory)"),
+        (-9, True, "it was killed by SIGKILL (by the kernel, for lack of memory)"),
+        (-9, False, "it was killed by SIGKILL (by hand or by a program: the kernel has killed nothing "
+        "for lack of memory)"),
+        (-11, True, "it was killed by SIGSEGV"),
+    ],
+)  # fmt: skip
+def test_endings_in_words(code: int, starved: bool | None, words: str) -> None:
+    assert supervise.ending(code, starved) == words

@@ -7,12 +7,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.engines import SMALL, fake, gone, until
+from tests.support.engines import SMALL, fake, gone, leftovers, until
 
 from nemolab.core.errors import ExitCode, NemolabError, UsageError
 from nemolab.engines import llamacpp, process, state, vllm
@@ -23,8 +23,17 @@ from nemolab.miniature import gguf_path
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A state folder of this test's own; afterwards no process, however far it went, and no state file."""
     monkeypatch.setenv("NEMOLAB_STATE", str(tmp_path / "state"))
+    for name in ("NEMOLAB_RUN", "NEMOLAB_RUNNER_PID"):
+        monkeypatch.delenv(name, raising=False)
+    yield
+    until(lambda: not leftovers(tmp_path / "state"), 2.0)
+    left = leftovers(tmp_path / "state")
+    for server in state.every():
+        process.stop(server)
+    assert not left, f"left: {left}"
 
 
 def failing(call: Callable[[], object], kind: type[NemolabError] = StartError) -> NemolabError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 import time
@@ -37,6 +38,25 @@ def until(true: Callable[[], bool], timeout_s: float = 10.0) -> bool:
 def gone(pid: int) -> bool:
     """Whether no process has this number."""
     return born(pid) is None
+
+
+def leftovers(folder: Path) -> list[str]:
+    """Processes and state files of the servers that were started with this state folder.
+
+    Every process below a server has the folder in its environment, in whichever group or session it is, and whoever
+    its parent is by now; this one has it only for what it starts.
+    """
+    import psutil
+
+    def mark(process: psutil.Process) -> str | None:
+        try:
+            return None if process.pid == os.getpid() else str(process.environ().get("NEMOLAB_STATE"))
+        except psutil.Error:  # another user's, or gone
+            return None
+
+    living = [process for process in psutil.process_iter() if mark(process) == str(folder)]
+    found = [f"process {process.pid}: {' '.join(process.cmdline())}" for process in living]
+    return [*found, *(f"state file {path.name}" for path in folder.rglob("*.json"))]
 
 
 def closed(port: int) -> bool:

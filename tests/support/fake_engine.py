@@ -14,6 +14,9 @@ import sys
 import threading
 import time
 
+SLEEP = "import time; time.sleep(600)"
+ESCAPE = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {SLEEP!r}], start_new_session=True); {SLEEP}"
+
 
 def main() -> None:
     parser = argparse.ArgumentParser()
@@ -22,12 +25,12 @@ def main() -> None:
     parser.add_argument("--health", type=int, default=200)
     parser.add_argument("--exit", type=int)
     parser.add_argument("--deaf", action="store_true", help="ignore SIGTERM")
-    parser.add_argument("--escape", action="store_true", help="start a child in a session of its own")
+    parser.add_argument("--escape", action="store_true", help="start a child, and it another, in sessions of their own")
     chosen = parser.parse_args()
     if chosen.deaf:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if chosen.escape:
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+        child = subprocess.Popen([sys.executable, "-c", ESCAPE], start_new_session=True)
         print(f"child {child.pid}", flush=True)
     if chosen.listen is not None:
 

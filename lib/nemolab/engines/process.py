@@ -27,6 +27,8 @@ from nemolab.engines.state import ServerState
 
 __all__ = ["Launch", "Owner", "Progress", "Server", "StartError", "ended", "running", "start", "stop", "stop_owned"]
 
+_STARVED = "free host memory (`ps aux --sort -rss` shows who holds it), or take a smaller context or fewer slots"
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -89,7 +91,7 @@ class StartError(NemolabError):
         report: what the log says.
     """
 
-    def __init__(self, kind: str, what: str, log: Path, reader: LogReader) -> None:
+    def __init__(self, kind: str, what: str, log: Path, reader: LogReader, fix: str = "") -> None:
         self.kind = kind
         self.report = reader.report()
         self.cause: Seen | None = reader.fatal or self.report.cause
@@ -100,7 +102,7 @@ class StartError(NemolabError):
         if self.tail:
             text += "\n  last lines of the log:\n" + "\n".join(f"    {line}" for line in self.tail)
         unknown = "a longer time-out if that phase is known to be long" if kind == "timed out" else "read the whole log"
-        fix = self.cause.fix if self.cause else unknown
+        fix = self.cause.fix if self.cause else fix or unknown
         super().__init__(text, where=str(log), fix=fix)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -205,8 +207,10 @@ def _wait(
                     progress(Progress(now, limit_s, phase, last, bool(new)))
             if gone:
                 reader.finish()
-                how = known.ended.reason if known and known.ended else "its supervisor is gone"
-                raise StartError("exited", f"{launch.title} did not start, {how}", log, reader)
+                last = known.ended if known else None
+                how = last.reason if last else "its supervisor is gone"
+                fix = _STARVED if last and last.starved else ""
+                raise StartError("exited", f"{launch.title} did not start, {how}", log, reader, fix)
             if reader.fatal:
                 raise StartError("unusable", f"{launch.title} cannot be used", log, reader)
             assert known is not None

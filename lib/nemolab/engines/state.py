@@ -27,11 +27,13 @@ class Ended:
         at: local time, ISO format.
         code: exit code, negative for a signal, as in `subprocess`.
         reason: one sentence.
+        starved: the kernel killed a process of this machine for lack of memory while the server ran.
     """
 
     at: str
     code: int
     reason: str
+    starved: bool = False
 
 
 @dataclass(frozen=True, slots=True)

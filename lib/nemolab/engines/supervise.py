@@ -101,6 +101,7 @@ class Supervisor:
         self.log = Log(order, self._look_for_port)
         self._port_pattern = re.compile(order.port_pattern) if order.port_pattern and not order.port else None
         self._stop_asked = False
+        self._oom_kills = _oom_kills()
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what the engine leaves behind becomes our child, so that we can end it
         me = os.getpid()
 
@@ -170,7 +171,8 @@ class Supervisor:
         if ended_alone and not self._stop_asked:
             code = self.process.returncode
             at = datetime.now().isoformat(timespec="seconds")
-            self.state = replace(self.state, ended=state.Ended(at, code, ending(code)))
+            starved = _rose(self._oom_kills, _oom_kills())
+            self.state = replace(self.state, ended=state.Ended(at, code, ending(code, starved), bool(starved)))
             state.write(self.state)
         else:
             state.forget(self.order.id)
@@ -235,16 +237,37 @@ def _kill_children() -> bool:
     return True
 
 
-def ending(code: int) -> str:
-    """How a process ended, in words."""
+def _oom_kills() -> int | None:
+    """Processes that the kernel has killed for lack of memory since it started, those of control groups included; None
+    where it does not count them (/proc/vmstat, since Linux 4.13)."""
+    with contextlib.suppress(OSError, ValueError), open("/proc/vmstat", encoding="ascii") as file:
+        return next((int(line.split()[1]) for line in file if line.startswith("oom_kill ")), None)
+    return None
+
+
+def _rose(before: int | None, after: int | None) -> bool | None:
+    return None if before is None or after is None else after > before
+
+
+def ending(code: int, starved: bool | None = None) -> str:
+    """How a process ended, in words.
+
+    Args:
+        starved: the kernel killed some process for lack of memory meanwhile; None: that is not known.
+    """
     if code >= 0:
-        return f"it exited with code {code}"
+        also = "; meanwhile the kernel killed a process for lack of memory" if starved else ""
+        return f"it exited with code {code}{also}"
     try:
         name = signal.Signals(-code).name
     except ValueError:
         name = f"signal {-code}"
-    hint = {"SIGKILL": " (by hand, or by the kernel for lack of memory)"}.get(name, "")
-    return f"it was killed by {name}{hint}"
+    hint = {
+        None: " (by hand, or by the kernel for lack of memory)",
+        True: " (by the kernel, for lack of memory)",
+        False: " (by hand or by a program: the kernel has killed nothing for lack of memory)",
+    }
+    return f"it was killed by {name}{hint[starved] if name == 'SIGKILL' else ''}"
 
 
 def main() -> int:
