@@ -207,9 +207,9 @@ def _wait(
                     progress(Progress(now, limit_s, phase, last, bool(new)))
             if gone:
                 reader.finish()
-                last = known.ended if known else None
-                how = last.reason if last else "its supervisor is gone"
-                fix = _STARVED if last and last.starved else ""
+                end = known.ended if known else None
+                how = end.reason if end else "its supervisor is gone"
+                fix = _STARVED if end and end.starved else ""
                 raise StartError("exited", f"{launch.title} did not start, {how}", log, reader, fix)
             if reader.fatal:
                 raise StartError("unusable", f"{launch.title} cannot be used", log, reader)
