@@ -3,9 +3,11 @@
 Started as vLLM is, `python -m vllm.entrypoints.cli.main serve FOLDER --port N ...`. It finds needles by reading, and
 keeps the last prompt in a cache where `--enable-prefix-caching` stands. Faults come by environment:
 
-- FAKE_WRONG_BEYOND=TOKENS with FAKE_WRONG_CHUNK=SIZE: launches of that chunk size answer otherwise in longer prompts.
-- FAKE_DRIFT=SHARE: their logprobs move by it for every octave above 512 tokens.
+- FAKE_WRONG_BEYOND=TOKENS: other digits in the answers to longer prompts.
+- FAKE_WRONG_WARM=1: other digits in answers from the cache.
+- FAKE_DRIFT=NUMBER: logprobs move by it for every octave above 512 tokens.
 - FAKE_DIES_BEYOND=TOKENS: ends at a longer prompt, with CUDA's words in the log.
+- FAKE_MUTE=1: tokens without a text, as parts of characters are.
 """
 
 from __future__ import annotations
@@ -36,17 +38,12 @@ INFO:     Application startup complete.
 class Fake(Oracle):
     """The oracle with logprobs, decode steps, a prefix cache and vLLM's clocks."""
 
-    chunk = 0
     caches = False
     cached = ""
     sums: dict[str, float]
 
-    def wrong(self, tokens: int) -> bool:
-        beyond, chunk = int(os.environ.get("FAKE_WRONG_BEYOND", 0)), int(os.environ.get("FAKE_WRONG_CHUNK", 0))
-        return bool(beyond) and tokens > beyond and chunk in (0, self.chunk)
-
     async def _answer(self, request: web.Request, body: dict[str, Any], reply: str, tokens: int) -> web.StreamResponse:
-        if (beyond := int(os.environ.get("FAKE_DIES_BEYOND", 0))) and tokens > beyond:
+        if (beyond := _fault("DIES_BEYOND")) and tokens > beyond:
             print("RuntimeError: CUDA error: an illegal memory access was encountered", flush=True)
             os._exit(1)
         began = time.perf_counter()
@@ -54,18 +51,15 @@ class Fake(Oracle):
         hit = self.caches and text == self.cached
         self.cached = text
         await asyncio.sleep(0.0 if hit else tokens * 2e-6)
-        if self.wrong(tokens):
+        if (_fault("WRONG_BEYOND") and tokens > _fault("WRONG_BEYOND")) or (_fault("WRONG_WARM") and hit):
             reply = "".join(str(9 - int(c)) if c.isdigit() else c for c in reply)
-        drift = (
-            float(os.environ.get("FAKE_DRIFT", 0)) if self.chunk == int(os.environ.get("FAKE_WRONG_CHUNK", -1)) else 0
-        )
-        shift = drift * max(0.0, math.log2(tokens / 512))
+        shift = _fault("DRIFT") * max(0.0, math.log2(tokens / 512))
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         words = (list(reply) + ["!"] * body["max_tokens"])[: body["max_tokens"]]
         first = time.perf_counter()
         for word in words:
-            choice: dict[str, Any] = {"delta": {"content": word}}
+            choice: dict[str, Any] = {"delta": {"content": "" if _fault("MUTE") else word}}
             if body.get("logprobs"):
                 top = [{"token": word, "logprob": -0.1 - shift}, {"token": "?", "logprob": -3.0}]
                 choice["logprobs"] = {"content": [{**top[0], "top_logprobs": top}]}
@@ -90,14 +84,17 @@ class Fake(Oracle):
         return web.json_response({"object": "list", "data": [{"id": "fake", "object": "model", "owned_by": "vllm"}]})
 
 
+def _fault(name: str) -> float:
+    return float(os.environ.get(f"FAKE_{name}", 0))
+
+
 async def main() -> None:
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--max-num-batched-tokens", type=int, default=8192)
     parser.add_argument("--enable-prefix-caching", action=argparse.BooleanOptionalAction, default=False)
     chosen, _ = parser.parse_known_args(sys.argv[1:])
     fake = Fake()
-    fake.chunk, fake.caches, fake.sums = chosen.max_num_batched_tokens, chosen.enable_prefix_caching, {}
+    fake.caches, fake.sums = chosen.enable_prefix_caching, {}
     app = web.Application(client_max_size=1 << 30)
     app.router.add_post("/v1/chat/completions", fake.chat)
     app.router.add_get("/v1/models", fake.models)

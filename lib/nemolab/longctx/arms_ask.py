@@ -86,7 +86,7 @@ class _Round:
             self._began = time.monotonic()
             for number, tokens in enumerate(self.questions.lengths):
                 self.tell(number, f"{tokens:,} tokens")
-                if not self._fits(self._expected(tokens), f"{tokens:,} tokens"):
+                if points and not self._fits(self._expected(tokens), f"{tokens:,} tokens"):
                     break
                 points.append(Point(tokens))
                 async for point in self._length(tokens):

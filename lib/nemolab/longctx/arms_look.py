@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 Table = list[dict[str, Any]]
-TIME_UNITS = {"first token": "s", "engine's part": "s", "roofline": "s", "asked again": "s", "beside another": "s"}
+TIME_UNITS = {"first token": "s", "engine's part": "s", "asked again": "s", "beside another": "s"}
 PLAN_UNITS = {
     "first token, bound": "s", "first token, expected": "s",
     "step, bound": "ms", "step, expected": "ms",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from nemolab.core.errors import UsageError
 from nemolab.core.finding import Finding, Severity
 from nemolab.engines import profile_check, smoke_launch
 from nemolab.engines.profile import Profile
@@ -75,6 +76,8 @@ def plan_arm(spec: PriceSpec, arm: Arm) -> Planned:
     plan = profile_check.plan(profile)
     context = _context(profile, plan)
     most = context - spec.decode_tokens - _ROOM if context else max(spec.lengths)
+    if most < 1:
+        raise UsageError(f"a context of {context:,} tokens leaves no room for a prompt", where=f"arm {arm.name}")
     lengths = tuple(sorted({min(length, most) for length in spec.lengths}))
     named = {item.finding for item in profile.disagreements}
     found = [*smoke_launch.check(smoke_spec(spec, arm)).findings, *(report.plan_findings(plan, 1.0) if plan else ())]

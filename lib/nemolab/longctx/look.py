@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from nemolab.core.intervals import Quantile, percent, proven
+from nemolab.longctx import roofline_look
 from nemolab.longctx.failures import MODEL, Outcome
+from nemolab.longctx.roofline_look import Bound
 from nemolab.longctx.rows import Row, Suite
 from nemolab.longctx.suite import texts
 from nemolab.longctx.summary import Cell, Length
@@ -120,8 +122,12 @@ def length_table(lengths: Sequence[Length]) -> Table:
     ]
 
 
-def ttft_figure(lengths: Sequence[Length]) -> go.Figure:
-    """Median time to the first token by length, cold and with the text already in the server's cache."""
+def ttft_figure(lengths: Sequence[Length], bounds: Sequence[Bound] = ()) -> go.Figure:
+    """Median time to the first token by length, cold and with the text already in the server's cache.
+
+    Args:
+        bounds: roofline of the lengths, drawn beside them.
+    """
     import plotly.graph_objects as go
 
     x = [length.tokens for length in lengths]
@@ -139,6 +145,8 @@ def ttft_figure(lengths: Sequence[Length]) -> go.Figure:
             },
             name=name,
         )
+    if bounds:
+        roofline_look.add_lines(figure, bounds)
     _length_axis(figure, x)
     figure.update_yaxes(title="TTFT s", type="log")
     return figure
@@ -153,8 +161,13 @@ def ttft_sentence(lengths: Sequence[Length]) -> str:
     return "; ".join(parts)
 
 
-def ttft_table(lengths: Sequence[Length]) -> Table:
-    """Time to the first token by length, with intervals, and what the cache gave."""
+def ttft_table(lengths: Sequence[Length], bounds: Sequence[Bound] = ()) -> Table:
+    """Time to the first token by length, with intervals, and what the cache gave.
+
+    Args:
+        bounds: roofline of the lengths: the cold times are held against it, in columns of their own.
+    """
+    at = {bound.tokens: bound for bound in bounds}
     return [
         {
             "length": length.tokens,
@@ -163,6 +176,7 @@ def ttft_table(lengths: Sequence[Length]) -> Table:
             "cold tokens/s": length.tokens / length.cold.value if length.cold.n else None,
             "from the cache": percent(length.cached) if length.cached is not None else "-",
         }
+        | (roofline_look.columns(at.get(length.tokens), length.cold.value if length.cold.n else None) if bounds else {})
         for length in lengths
     ]
 

@@ -21,8 +21,8 @@ def lengths(text: str) -> tuple[int, ...]:
     return tuple(units.length(part) for part in text.split(","))
 
 
-class ContextParams(Params):
-    """Parameters of `51_validate_long_context`."""
+class _Asking(Params):
+    """What a suite asks a server."""
 
     base_url: str = Field("", description="where the server answers, such as http://127.0.0.1:8080/v1")
     model: str = Field("", description="model name to ask for")
@@ -40,20 +40,18 @@ class ContextParams(Params):
     controls: bool = Field(True, description="ask without the text, and for a key that is not there")
     stop_early: bool = Field(False, description="end a length as soon as it is settled")
     documents: str = Field("", description="text files to hide needles in, comma between; empty for our own prose")
-    seed: int = Field(0, ge=0, description="of texts, needles and questions")
 
     def endpoint(self) -> Endpoint:
         """Where to ask."""
         return Endpoint(self.base_url, self.model, api_key_env=self.api_key_env or None)
 
-    def suite(self) -> Suite:
-        """What to ask."""
+    def _suite(self, seed: int) -> Suite:
         return Suite(
             tasks=tuple(name.strip() for name in self.tasks.split(",")),
             lengths=lengths(self.lengths),
             haystacks=self.haystacks,
             questions=self.questions,
-            seed=self.seed,
+            seed=seed,
             controls=self.controls,
             thinking=None if self.thinking_tokens < 0 else self.thinking_tokens > 0,
             thinking_tokens=max(0, self.thinking_tokens),
@@ -61,6 +59,26 @@ class ContextParams(Params):
             stop_at=self.wanted_share if self.stop_early else None,
             documents=tuple(path.strip() for path in self.documents.split(",") if path.strip()),
         )
+
+
+class ContextParams(_Asking):
+    """Parameters of `51_validate_long_context` before it knew the roofline: committed reports take these."""
+
+    seed: int = Field(0, ge=0, description="of texts, needles and questions")
+
+    def suite(self) -> Suite:
+        """What to ask."""
+        return self._suite(self.seed)
+
+
+class ValidateParams(_Asking):
+    """Parameters of `51_validate_long_context`."""
+
+    roofline: str = Field("", description="to hold times against: a profile, or model, GPU and number of GPUs")
+
+    def suite(self) -> Suite:
+        """What to ask."""
+        return self._suite(0)
 
 
 class ContextResults(Results):

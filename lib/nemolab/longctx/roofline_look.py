@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from nemolab.models import Request
+
+_FIX = 'a profile such as "nano_bf16_1xh200_vllm", or "MODEL GPU NUMBER" such as "nano-bf16 h200 1"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +51,31 @@ def bounds(asked: Request, lengths: Iterable[int]) -> tuple[Bound, ...]:
     return tuple(_bound(asked, tokens) for tokens in lengths)
 
 
-def named(model: str, gpu: str, tensor_parallel_size: int, lengths: Sequence[int]) -> tuple[Bound, ...]:
-    """Bounds of a launch by names; nothing where none is named.
+def named(what: str, lengths: Sequence[int]) -> tuple[Bound, ...]:
+    """Bounds of a launch by name; nothing for "".
 
     Args:
-        model: name in the catalogue, or a folder with a config.json.
+        what: a profile, `:variant` may follow; or a model (catalogue name or folder), a GPU, and how many share the
+            model by tensor parallelism: `nano-bf16 h200`, `/models/ultra b200 8`.
 
     Raises:
-        UsageError: no such model or GPU, or only one of the two.
+        UsageError: no such profile, model or GPU, or a profile that the planner has nothing to say of.
     """
     from nemolab import models
+    from nemolab.engines import profile, profile_check
 
-    if not (model or gpu):
+    words = shlex.split(what)
+    if not words:
         return ()
-    if not (model and gpu):
-        raise UsageError("a roofline needs a model and a GPU", where="plan_model, gpu", fix="give both, or neither")
-    return bounds(models.request(model, gpu, tensor_parallel_size=tensor_parallel_size).checked(), lengths)
+    if len(words) == 1:
+        plan = profile_check.plan(profile.load(words[0]))
+        if plan is None:
+            raise UsageError("this profile has no GPU that the planner knows", where="roofline", fix=_FIX)
+        return bounds(plan.request, lengths)
+    if len(words) > 3 or not (words[2:] or ["1"])[0].isdigit():
+        raise UsageError(f"not a launch: {what!r}", where="roofline", fix=_FIX)
+    tensor = int((words[2:] or ["1"])[0])
+    return bounds(models.request(words[0], words[1], tensor_parallel_size=tensor).checked(), lengths)
 
 
 def add_lines(figure: go.Figure, found: Sequence[Bound]) -> None:
@@ -85,9 +97,9 @@ def assumed(found: Sequence[Bound]) -> float:
 def columns(bound: Bound | None, seconds: float | None) -> dict[str, object]:
     """What a measured first token says beside its bound."""
     if bound is None or not seconds:
-        return {"roofline": bound.bound_s if bound else None, "TFLOP/s a GPU": None, "of the peak": "-"}
+        return {"roofline s": bound.bound_s if bound else None, "TFLOP/s a GPU": None, "of the peak": "-"}
     return {
-        "roofline": bound.bound_s,
+        "roofline s": bound.bound_s,
         "TFLOP/s a GPU": bound.tflops(seconds),
         "of the peak": percent(round(bound.share(seconds), 3)),
     }
