@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 import stat
@@ -14,10 +15,12 @@ from typing import Any
 import pytest
 from run_notebook import run_notebook
 
-from nemolab.client.collect import Token
+from nemolab.client.collect import Collected, Token
 from nemolab.client.prometheus import parse
 from nemolab.core.errors import UsageError
 from nemolab.core.finding import Severity
+from nemolab.engines import process, smoke_launch
+from nemolab.engines.llamacpp_server import common_params, options
 from nemolab.engines.logs import Quantity
 from nemolab.longctx import arms_agree, arms_find, arms_look, arms_plan
 from nemolab.longctx.arms import Measured, measure
@@ -25,7 +28,7 @@ from nemolab.longctx.arms_agree import Course
 from nemolab.longctx.arms_clock import hits, spent
 from nemolab.longctx.arms_params import PriceParams, planner_off, results_of
 from nemolab.longctx.arms_rows import Asked, How, Point, Said
-from nemolab.longctx.arms_spec import Arm, PriceSpec, parse_arms
+from nemolab.longctx.arms_spec import Arm, PriceSpec, parse_arms, smoke_spec
 from nemolab.miniature import checkpoint_folder
 
 NOTEBOOK = "53_price_long_context"
@@ -124,6 +127,14 @@ def test_lengths_beyond_the_context_are_cut_once() -> None:
     assert (plan.bounds, plan.expected, plan.fits) == ((), {}, None)
 
 
+def test_llama_cpp_is_started_with_the_arms_batch_sizes(tmp_path: Path) -> None:
+    spec = PriceSpec("miniature_llamacpp", (512,), (Arm("a", ("args.batch-size=256", "args.ubatch-size=64")),))
+    argv = smoke_launch.launch(smoke_spec(spec, spec.arms[0]), tmp_path).argv
+    assert argv[-4:] == ("--batch-size", "256", "--ubatch-size", "64")
+    params = common_params(options(list(argv[argv.index("--model") :])))
+    assert (params.n_batch, params.n_ubatch) == (256, 64)
+
+
 # What is compared
 
 
@@ -161,6 +172,17 @@ def test_no_number_and_no_logprobs() -> None:
     assert arms_agree.judge(bare, replace(bare, text="43"))[0] == "differs"
     assert arms_agree.judge(bare, bare)[0] == "same"
     assert arms_agree.judge(said(token("a"), token("b")), said(token("a")))[0] == "differs"
+
+
+def test_logprobs_of_a_stream_are_its_tokens_also_without_a_text() -> None:
+    got = Collected(started=0.0)
+    part = {"token": "\ufffd", "logprob": -0.5, "top_logprobs": [{"token": "a", "logprob": None}]}
+    chunk = {"choices": [{"delta": {"content": ""}, "logprobs": {"content": [part]}}]}
+    got.add(json.dumps(chunk).encode(), 0.25)
+    got.add(b'{"choices": [{"text": "x", "logprobs": {"tokens": ["x"], "token_logprobs": [0]}}]}', 0.5)  # completions
+    seen = got.result(None, 0.0)
+    assert seen.tokens == (Token("\ufffd", -0.5, (("a", None),)),)
+    assert (seen.ttft_s, seen.chunks) == (0.25, 2)
 
 
 def arm(name: str, answers: dict[int, Sequence[Said]], **fields: Any) -> Measured:
@@ -221,6 +243,15 @@ def test_other_answers_everywhere_are_no_offset(other_types: bool, code: str) ->
     rows = arms_agree.compare([arm("a", GOOD), arm("b", bad_from(0))])
     assert [f.code for f in arms_find.findings(plans, [], rows)] == [code]
     assert arms_agree.agreed_to(rows) == 0
+
+
+def test_other_answers_at_a_length_in_between_are_no_cliff() -> None:
+    odd = {n: (said(token("8" if n == 2048 else "7")),) for n in LENGTHS}
+    rows = arms_agree.compare([arm("a", GOOD), arm("b", odd)])
+    assert Course("b", "settings", "a", "unsteady", 1024, 2048) in arms_agree.courses(rows)
+    (found,) = arms_find.findings(plans_of("a", "b"), [], rows)
+    assert (found.code, found.severity) == ("X-OTHER", Severity.ERROR)
+    assert "at some lengths, first at 2,048 tokens" in found.message
 
 
 def test_a_cache_that_answers_otherwise_is_not_the_settings() -> None:
@@ -369,6 +400,7 @@ def test_faults_of_one_arm(vllm: dict[str, Any], tmp_path: Path, fault: str, cod
     assert found - {"X-NEEDLE"} == ({code} if code else set())
     assert ("X-NEEDLE" in found) == (code != "X-SLOPE")  # a wrong answer lacks it, and so does one without a text
     assert not any(one.failed for one in tried)
+    assert process.running() == ()  # each was stopped before the next one started
 
 
 def test_time_that_is_up_leaves_lengths_out_and_says_so(vllm: dict[str, Any], tmp_path: Path) -> None:
