@@ -56,6 +56,7 @@ def test_the_default_of_each_notebook_is_sound(model: type[ServeParams]) -> None
     assert not ready.open_errors, ready.findings
     assert ready.fits is not False
     assert all(row["why"] != "-" and row["source"] != "-" for row in ready.settings), "each setting has its reason"
+    assert all(row["value"] not in ("", "True", "False") for row in ready.settings), "each has its value, in words"
     assert ready.files
     assert ready.rows("install")
     assert len(ready.about) >= 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from run_notebook import run_notebook
 
 from nemolab.core.errors import UsageError
 from nemolab.engines import profile as profiles
+from nemolab.longctx import enable, enable_look
 from nemolab.longctx.enable_climb import ROOM, Climb, ClimbSpec, climb, passed, rows
 from nemolab.longctx.failures import Outcome
 from nemolab.runbook import commands
@@ -41,6 +43,18 @@ def test_a_good_server_is_climbed_to_the_top_to_the_token() -> None:
     assert found.sentence == "The needle was found at every length up to 1,600 tokens."
     assert all(body["cache_prompt"] is False for body in oracle.bodies[2:])  # the first two calibrate
     assert steps[-1] == (3, 3, None)
+
+
+def test_lengths_are_named_once_on_the_axis_and_as_the_parameter_has_them() -> None:
+    found = enable.look_at(enable.EnableSpec("ultra_nvfp4_4xb200_vllm:long-context"))
+    climbed = go(Oracle(), rungs=(512, 900, 4096), context=5000)
+    made = enable_look.figure(found, climbed)
+    assert [trace.name for trace in made.data] == ["planned", "measured"]
+    assert list(made.data[1].x) == [512, 900, 4096]
+    assert made.layout.xaxis.ticktext == ("512", "900", "4K", "64K", "256K", "512K", "1M")
+    top = climbed.rows[-1]
+    near = replace(climbed, rows=(replace(top, length=1_048_064),))
+    assert enable_look.figure(found, near).layout.xaxis.ticktext == ("4K", "64K", "256K", "512K", "1M")
 
 
 def test_the_longest_rung_leaves_room_for_the_answer() -> None:

@@ -21,6 +21,7 @@ from nemolab.notebook import show
 from nemolab.runbook import record, report
 from nemolab.runbook.cells import markdown
 from nemolab.runbook.figures import chart, plotly_js, script_json
+from nemolab.runbook.views import result_rows
 
 EVIL = "<script>window.hacked=1</script><img src=x onerror=window.hacked=1></script></template>"
 
@@ -166,6 +167,27 @@ def test_html_of_an_output_is_never_taken(tmp_path: Path) -> None:
         scripts = re.findall(r"<script\b[^>]*>", html)
         assert all(s == "<script>" or 'type="application/' in s for s in scripts)
         assert scripts.count("<script>") == 1  # ours
+
+
+def test_columns_of_sentences_keep_a_width_and_long_names_may_break(tmp_path: Path) -> None:
+    long = "a sentence that a browser would squeeze into a column of one word"
+    data = [{"name": "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS", "size": 80, "know": long, "small": "max_<b>"}]
+    run = sample_run.Run(tmp_path)
+    nb = sample_run.small_notebook("Table")
+    outputs = sample_run.captured(lambda: show.table(data))
+    nb.cells.append(new_code_cell("show.table(data)", id="c9", execution_count=2, outputs=outputs))
+    run.add("table", "Table", nb)
+    run.finish()
+    page = next(p for p in report.write(tmp_path) if p.name == "01_table.html").read_text()
+    assert f'<td class="long">{long}</td>' in page
+    assert "<td>VLLM_<wbr>EXECUTE_<wbr>MODEL_<wbr>TIMEOUT_<wbr>SECONDS</td>" in page
+    assert '<td class="number">80</td><td class="long">' in page
+    assert "<td>max_&lt;b&gt;</td>" in page
+
+
+def test_a_value_that_is_missing_has_no_unit() -> None:
+    rows = result_rows({"a": {"value": None, "unit": "s", "help": ""}, "b": {"value": 1.0, "unit": "s", "help": ""}})
+    assert [(row.value, row.unit) for row in rows] == [("-", ""), ("1.000", "s")]
 
 
 def test_large_charts_are_left_out_loudly_and_text_is_cut_loudly(tmp_path: Path) -> None:

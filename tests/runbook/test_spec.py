@@ -49,7 +49,7 @@ def test_good(lab: TinyLab) -> None:
     assert first.parameters({}) == {"n": 3, "text": "n is 3, ${not} a reference", "rates": [1.0], "api_key_env": ""}
     assert (second.needs, second.step.timeout, second.skip) == (("first",), 120.0, "")
     assert second.parameters({"first": {"base_url": "http://x"}})["text"] == "http://x"
-    assert load(lab, GOOD, size="large").steps[1].skip == "size is 'large', and it runs when size is small"
+    assert load(lab, GOOD, size="large").steps[1].skip == "it runs when size is small, and size is large"
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,11 @@ class Prepared:
         return [{column: row[column] for column in columns} for row in found] or [dict.fromkeys(columns, "-")]
 
     @property
+    def without_weights(self) -> bool:
+        """Whether nothing is loaded, so that answers are noise."""
+        return any(row["setting"] == "load-format" and row["value"] == "dummy" for row in self.settings)
+
+    @property
     def headline(self) -> str:
         """The profile in a line."""
         return f"{self.title}: {self.model} on {self.hardware}, {self.engine} {self.engine_version}"
@@ -165,7 +170,8 @@ def install_steps(profile: Profile) -> list[Row]:
 
 def _settings(profile: Profile) -> list[Row]:
     rows: list[Row] = []
-    values = {name: _text(value) for name, value in profile.args.items()} | dict(profile.env)
+    given = {**profile.args, **profile.frontend}
+    values = {name: _text(value) for name, value in given.items()} | dict(profile.env)
     for content in profile.files.values():
         values |= {key: _text(value) for key, value in _leaves(content)}
     for name in profile.settings:
@@ -232,6 +238,6 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _text(value: object) -> str:
-    if value is True:
-        return "on"
+    if isinstance(value, bool):
+        return "on" if value else "off"
     return json.dumps(value) if isinstance(value, dict | list) else str(value)

@@ -18,7 +18,7 @@ def about(profile: Profile) -> list[Row]:
     rows = [
         {
             "about": name,
-            "here": f"command line {profile.args.get(name, '-')}, options file {options.get(name, '-')}",
+            "here": f"command line {profile.args.get(name, 'not said')}, options file {options.get(name, 'not said')}",
             "know": "the options file counts" if name in options else "the command line counts",
         }
         for name in _BOTH
@@ -41,7 +41,7 @@ def about(profile: Profile) -> list[Row]:
         },
         {
             "about": "prefix reuse",
-            "here": f"enable_block_reuse {kv.get('enable_block_reuse', 'not set')}",
+            "here": f"enable_block_reuse {_word(kv.get('enable_block_reuse'))}",
             "know": "off in the published files for this family; measure hits first (TensorRT-LLM#12185)",
         },
         {
@@ -50,3 +50,7 @@ def about(profile: Profile) -> list[Row]:
             "know": "the server answers to every model name: a wrong one in a client is not noticed",
         },
     ]
+
+
+def _word(value: object) -> str:
+    return "not set" if value is None else "on" if value else "off"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from nemolab.longctx.enable import Enabling
 from nemolab.longctx.enable_climb import Climb
+
+_APART = 1.2  # of two lengths, below which their names would overlap
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -26,10 +29,27 @@ def figure(found: Enabling, climbed: Climb) -> go.Figure:
     seen = [row for row in climbed.rows if row.ttft_s]
     if seen:
         made.add_scatter(x=[row.length for row in seen], y=[row.ttft_s for row in seen], name="measured")
-    every = sorted({c.tokens for c in found.costs} | {row.length for row in seen})
-    made.update_xaxes(title="prompt tokens", type="log", tickvals=every, ticktext=[f"{n:,}" for n in every])
+    ticks = _ticks([*(c.tokens for c in found.costs), *(row.length for row in seen)])
+    made.update_xaxes(title="prompt tokens", type="log", tickvals=ticks, ticktext=[_short(n) for n in ticks])
     made.update_yaxes(title="first token, s", type="log")
     return made
+
+
+def _ticks(lengths: Iterable[int]) -> list[int]:
+    """The lengths, longest first to be kept, without those that lie on a logarithmic axis where another is named."""
+    kept: list[int] = []
+    for length in sorted(set(lengths), reverse=True):
+        if not kept or kept[-1] / length > _APART:
+            kept.append(length)
+    return kept[::-1]
+
+
+def _short(tokens: int) -> str:
+    """A length as the parameter `lengths` has it: K and M are binary."""
+    for unit, name in ((1 << 20, "M"), (1 << 10, "K")):
+        if tokens % unit == 0:
+            return f"{tokens // unit:,}{name}"
+    return f"{tokens:,}"
 
 
 def captions(found: Enabling, climbed: Climb) -> dict[str, Any]:

@@ -9,10 +9,12 @@ from typing import Any
 from nemolab.longctx.enable_case import Launched, Row
 from nemolab.longctx.enable_hops import prefill_s
 
-LENGTHS = (262_144, 524_288, 1_048_576)
-_COLUMNS = ("length", "cache of one", "cache holds", "at once", "first token, alone", "decode step, alone", "source")
+NATIVE = 262_144
+LENGTHS = (4_096, 65_536, NATIVE, 524_288, 1_048_576)  # the rungs of the climb, and the step between its last two
+_COLUMNS = ("length", "cache of one", "cache holds", "at once", "first token, alone", "decode step, alone")
 _PLANNER = "planner: closed form of the engine's cache"
 _ROOFLINE = "planner: roofline, 40 % of the peak in prefill, 60 % of the bandwidth in decode"
+CAPTION = "Cost by length, planned; times at 40 % of the peak in prefill, 60 % of the bandwidth in decode"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Cost:
 
 
 def costs(here: Launched) -> tuple[Cost, ...]:
-    """Cost at 256K, 512K, 1M and the launch's own length; nothing without a plan."""
+    """Cost at the rungs of the climb, at 512K, and at the launch's own length; nothing without a plan."""
     if here.plan is None:
         return ()
     return tuple(_cost(here, tokens) for tokens in sorted({*LENGTHS, here.length}))
@@ -51,7 +53,6 @@ def rows(found: tuple[Cost, ...]) -> list[Row]:
             "at once": f"{cost.at_once:.1f}",
             "first token, alone": f"{cost.prefill_s:,.1f} s",
             "decode step, alone": f"{cost.step_ms:.1f} ms",
-            "source": f"{_PLANNER}; {_ROOFLINE.removeprefix('planner: ')}",
         }
         for cost in found
     ] or [dict.fromkeys(_COLUMNS, "-")]
@@ -60,7 +61,7 @@ def rows(found: tuple[Cost, ...]) -> list[Row]:
 def lost(here: Launched, found: tuple[Cost, ...]) -> list[Row]:
     """What the long launch gives up: against its own shorter requests, and against the profile it is a variant of."""
     out: list[Row] = []
-    native = next((cost for cost in found if cost.tokens == min(LENGTHS)), None)
+    native = next((cost for cost in found if cost.tokens == NATIVE), None)
     whole = next((cost for cost in found if cost.tokens == here.length), None)
     if native and whole and whole.tokens > native.tokens:
         out += [
@@ -98,7 +99,7 @@ def _published(here: Launched) -> list[Row]:
     for row in beside:
         by_checkpoint.setdefault(str(row["checkpoint"]), {})[int(row["length"])] = str(row["RULER string match"])
     return [
-        _row(f"RULER of {name}", at.get(LENGTHS[0], "not published"), at[LENGTHS[-1]], "model card or technical report")
+        _row(f"RULER of {name}", at.get(NATIVE, "not published"), at[LENGTHS[-1]], "model card or technical report")
         for name, at in by_checkpoint.items()
         if LENGTHS[-1] in at and "quantisation" not in name
     ]

@@ -124,7 +124,9 @@ def plan_findings(found: Plan, min_concurrency: float) -> tuple[Finding, ...]:
 def sentence(found: Plan, min_concurrency: float) -> str:
     """The verdict in one sentence."""
     asked = found.request
-    what = f"{asked.model.name} on {asked.gpus} x {asked.gpu.name}"
+    used = asked.parallel.gpus
+    share = f"{used} of {asked.gpus}" if used < asked.gpus else f"{asked.gpus}"
+    what = f"{asked.model.name} on {share} x {asked.gpu.name}"
     if not found.fits:
         return f"{what} does not hold one request of {asked.length:,} tokens."
     enough = "" if found.concurrency >= min_concurrency else f", fewer than the {min_concurrency:g} wanted"

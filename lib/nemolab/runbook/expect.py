@@ -37,6 +37,10 @@ class Condition:
     operand: Any
     written: str
 
+    def of(self, name: str) -> str:
+        """The condition on what is called `name`, as a clause."""
+        return f"{name} {self.written}" if _OPERATION.fullmatch(self.written) else f"{name} is {self.written}"
+
     def holds(self, value: Any) -> bool:
         """Whether `value` meets it. A missing (None) or unordered value never meets a comparison."""
         if self.operation == "in":
@@ -157,6 +161,11 @@ def _number(value: Any) -> bool:
 
 def _equal(a: Any, b: Any) -> bool:
     return bool(a == b) and isinstance(a, bool) == isinstance(b, bool)
+
+
+def as_written(value: Any) -> str:
+    """A value as a runbook has it; an empty text as two quotes."""
+    return _write(value) or '""'
 
 
 def _write(value: Any) -> str:

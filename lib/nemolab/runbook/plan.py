@@ -196,7 +196,7 @@ def _step(spec: Spec, index: int, step: Step, parameters: dict[str, Any], wanted
         where = at("steps", index, "when", name)
         condition = _condition(references.resolve(written, lambda ref: parameters[ref.owner]), where)
         if not condition.holds(parameters[name]):
-            skip = skip or f"{name} is {parameters[name]!r}, and it runs when {name} is {condition.written}"
+            skip = skip or f"it runs when {condition.of(name)}, and {name} is {expect.as_written(parameters[name])}"
     return PlannedStep(
         step=step,
         name=f"{index + 1:02d}_{step.id}",

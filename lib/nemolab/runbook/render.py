@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 from nemolab import __version__
 from nemolab.core.finding import Severity
 from nemolab.core.status import Status
+from nemolab.notebook.html import Table
 from nemolab.notebook.values import cell
 from nemolab.runbook import figures
 from nemolab.runbook.outputs import Figure
@@ -44,6 +45,8 @@ _SEVERITY = {
     Severity.INFO: ("idle", "i"),
 }
 _OPERATOR = re.compile(r"\s*(?:[<>=!]|in\b|not in\b)")
+_SENTENCE = 40  # characters, more than which a cell of a table is one to read, not to look up
+_NAME = 20  # characters, more than which a name may be broken
 _SPAN = re.compile(r"`([^`\n]+)`")
 
 
@@ -98,9 +101,26 @@ def _environment() -> jinja2.Environment:
         result_rows=result_rows,
         spans=spans,
         limit=lambda written: written if _OPERATOR.match(written) else f"= {written}",
+        long_columns=_long_columns,
+        breakable=_breakable,
         capitalize_first=lambda text: text[:1].upper() + text[1:],
     )
     return environment
+
+
+def _breakable(text: str) -> Markup:
+    """Text whose long names may be broken after an underscore, without one more character to copy."""
+    return Markup(
+        " ".join(
+            str(escape(word)).replace("_", "_<wbr>") if len(word) > _NAME else str(escape(word))
+            for word in text.split(" ")
+        )
+    )
+
+
+def _long_columns(table: Table) -> set[int]:
+    """Columns of sentences: they are kept wide enough to be read, for a browser would squeeze them first."""
+    return {i for row in table.rows for i, text in enumerate(row) if len(text) > _SENTENCE}
 
 
 def _look(status: str) -> tuple[str, str]:

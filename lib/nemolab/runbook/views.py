@@ -68,7 +68,7 @@ def result_rows(
     for name, entry in document.items():
         value = entry.get("value")
         number = isinstance(value, int | float) or value is None
-        unit, text = entry.get("unit") or "", entry.get("help") or ""
+        unit, text = (entry.get("unit") or "") if value is not None else "", entry.get("help") or ""
         rows.append(ResultRow(step, name, cell(value), number, unit, text, wanted.pop(name, None)))
     return rows + [ResultRow(step, name, e.actual or "not published", False, "", "", e) for name, e in wanted.items()]
 

@@ -165,7 +165,8 @@ def headed(profile: Profile, target: str, *more: str) -> str:
     """The first lines of a rendered file: what it is, how it was made, what was assumed."""
     lines = [
         profile.title,
-        f"Made by `nemolab render {profile.full_name} --to {target}`; change the profile, not this file.",
+        f"Made by `nemolab render {profile.full_name} --to {target}`.",
+        "Change the profile, not this file.",
     ]
     return "\n".join([*lines, *more])
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from nemolab.engines.command import Expr
 
+_WIDTH = 100  # characters of a line of words that are no options
+
 
 def shell(word: str) -> str:
     """A word of a shell command."""
@@ -24,7 +26,10 @@ def _lines(words: Sequence[str]) -> list[list[str]]:
     lines: list[list[str]] = [[]]
     for word in words:
         option = word.startswith("-") and not re.fullmatch(r"-[\d.]+", word)
-        if lines[-1] and (option or (lines[-1][0].startswith("-") and len(lines[-1]) == 2)):
+        full = lines[-1] and (
+            len(lines[-1]) == 2 if lines[-1][0].startswith("-") else len(" ".join([*lines[-1], word])) > _WIDTH
+        )
+        if lines[-1] and (option or full):
             lines.append([])
         lines[-1].append(word)
     return lines

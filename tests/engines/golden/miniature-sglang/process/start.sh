@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The miniature on SGLang
-# Made by `nemolab render miniature_sglang --to process`; change the profile, not this file.
+# Made by `nemolab render miniature_sglang --to process`.
+# Change the profile, not this file.
 # Needs sglang==0.5.15.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Ultra BF16 on 16 x H100, two nodes, vLLM
-# Made by `nemolab render ultra_bf16_16xh100_vllm --to ray`; change the profile, not this file.
+# Made by `nemolab render ultra_bf16_16xh100_vllm --to ray`.
+# Change the profile, not this file.
 # Starts Ray's head on this machine: ray_head.sh ADDRESS_OF_THIS_MACHINE
 set -euo pipefail
 own=${1:?address of this machine}
@@ -28,7 +29,8 @@ exec docker run \
   --env VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS=7200 \
   --env HF_TOKEN \
   --env VLLM_HOST_IP="$own" \
-  vllm/vllm-openai:v0.22.0@sha256:0fec7ec5f3e6bc168e54899935fb0557da908a4832a1dbc88e2debcf2f889416 start \
+  vllm/vllm-openai:v0.22.0@sha256:0fec7ec5f3e6bc168e54899935fb0557da908a4832a1dbc88e2debcf2f889416 \
+  start \
   --head \
   --port 6379 \
   --block --node-ip-address "$own"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Ultra BF16 on 16 x H100, two nodes, vLLM
-# Made by `nemolab render ultra_bf16_16xh100_vllm --to ray`; change the profile, not this file.
+# Made by `nemolab render ultra_bf16_16xh100_vllm --to ray`.
+# Change the profile, not this file.
 # Joins the head: ray_worker.sh ADDRESS_OF_THE_HEAD ADDRESS_OF_THIS_MACHINE
 set -euo pipefail
 head=${1:?address of the head}
@@ -29,5 +30,6 @@ exec docker run \
   --env VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS=7200 \
   --env HF_TOKEN \
   --env VLLM_HOST_IP="$own" \
-  vllm/vllm-openai:v0.22.0@sha256:0fec7ec5f3e6bc168e54899935fb0557da908a4832a1dbc88e2debcf2f889416 start \
+  vllm/vllm-openai:v0.22.0@sha256:0fec7ec5f3e6bc168e54899935fb0557da908a4832a1dbc88e2debcf2f889416 \
+  start \
   --block --address "$head":6379 --node-ip-address "$own"

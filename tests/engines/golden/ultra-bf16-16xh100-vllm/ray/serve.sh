@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Ultra BF16 on 16 x H100, two nodes, vLLM
-# Made by `nemolab render ultra_bf16_16xh100_vllm --to ray`; change the profile, not this file.
+# Made by `nemolab render ultra_bf16_16xh100_vllm --to ray`.
+# Change the profile, not this file.
 # Serves on the head, inside vllm/vllm-openai:v0.22.0, once all 16 GPUs have joined. 1,121.0 GB of weights at
 # 1 GB/s take 1122 s, compilation and warm-up 165 s (measured: Nano, vLLM 0.22.0, H200); 2 times the sum is
 # waited for: 2580 s

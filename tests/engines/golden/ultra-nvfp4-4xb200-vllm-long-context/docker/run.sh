@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Ultra NVFP4 on 4 x B200, vLLM, long-context
-# Made by `nemolab render ultra_nvfp4_4xb200_vllm:long-context --to docker`; change the profile, not this
-# file.
+# Made by `nemolab render ultra_nvfp4_4xb200_vllm:long-context --to docker`.
+# Change the profile, not this file.
 # 351.9 GB of weights at 1 GB/s take 352 s, compilation and warm-up 165 s (measured: Nano, vLLM 0.22.0, H200);
 # 2 times the sum is waited for: 1080 s
 set -euo pipefail
@@ -32,7 +32,8 @@ exec docker run \
   --env VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 \
   --env VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS=1800 \
   --env HF_TOKEN \
-  vllm/vllm-openai:v0.22.0@sha256:0fec7ec5f3e6bc168e54899935fb0557da908a4832a1dbc88e2debcf2f889416 nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-NVFP4 \
+  vllm/vllm-openai:v0.22.0@sha256:0fec7ec5f3e6bc168e54899935fb0557da908a4832a1dbc88e2debcf2f889416 \
+  nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-NVFP4 \
   --reasoning-parser nemotron_v3 \
   --enable-auto-tool-choice \
   --tool-call-parser qwen3_coder \
