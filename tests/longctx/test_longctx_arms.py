@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from run_notebook import run_notebook
 
-from nemolab.client.collect import Collected, Token
+from nemolab.client.collect import Collected, StreamResult, Token
 from nemolab.client.prometheus import parse
 from nemolab.core.errors import UsageError
 from nemolab.core.finding import Severity
@@ -25,7 +25,7 @@ from nemolab.engines.logs import Quantity
 from nemolab.longctx import arms_agree, arms_find, arms_look, arms_plan
 from nemolab.longctx.arms import Measured, measure
 from nemolab.longctx.arms_agree import Course
-from nemolab.longctx.arms_clock import hits, spent
+from nemolab.longctx.arms_clock import first_token, hits, spent
 from nemolab.longctx.arms_params import PriceParams, planner_off, results_of
 from nemolab.longctx.arms_rows import Asked, How, Point, Said
 from nemolab.longctx.arms_spec import Arm, PriceSpec, parse_arms, smoke_spec
@@ -312,6 +312,14 @@ def test_plan_and_log_are_compared_number_by_number() -> None:
     assert planner_off([plan], tried) == pytest.approx(abs(plan.expected["kv_cache"] - 64) / 64)
 
 
+def test_the_first_token_of_a_stream_that_is_mostly_silent() -> None:
+    spoken = StreamResult(True, first_byte_s=1.0, ttft_s=1.1, completion_tokens=8, chunks=8)
+    assert first_token(spoken) == 1.1
+    assert first_token(replace(spoken, chunks=1)) == 1.0  # the only chunk may be the last token's
+    assert first_token(replace(spoken, chunks=0, ttft_s=None)) == 1.0
+    assert first_token(replace(spoken, completion_tokens=None)) == 1.1
+
+
 def test_one_request_between_two_scrapes() -> None:
     name = "vllm:request_decode_time_seconds"
 
@@ -389,18 +397,29 @@ def test_an_arm_that_dies_is_a_result_and_the_next_one_is_measured(vllm: dict[st
     assert done.values["agreeing"]  # where both answered
 
 
-@pytest.mark.parametrize(
-    ("fault", "code"), [("FAKE_DRIFT=0.2", "X-SLOPE"), ("FAKE_WRONG_WARM=1", "X-OTHER"), ("FAKE_MUTE=1", None)]
-)
-def test_faults_of_one_arm(vllm: dict[str, Any], tmp_path: Path, fault: str, code: str | None) -> None:
-    spec = PriceParams(**vllm, lengths="600,1200,2400,4200", arms=["usual:", f"odd: env.{fault}"]).spec()
+@pytest.mark.parametrize(("fault", "code"), [("FAKE_DRIFT=0.2", "X-SLOPE"), ("FAKE_WRONG_WARM=1", "X-OTHER")])
+def test_faults_of_one_arm(vllm: dict[str, Any], fault: str, code: str) -> None:
+    spec = PriceParams(**vllm, lengths="600,1200,4200", arms=["usual:", f"odd: env.{fault}"]).spec()
     tried = [measure(one) for one in spec.each()]
     rows = arms_agree.compare(tried)
     found = {f.code for f in arms_find.findings(arms_plan.look_at(spec), tried, rows) if f.severity != "info"}
-    assert found - {"X-NEEDLE"} == ({code} if code else set())
-    assert ("X-NEEDLE" in found) == (code != "X-SLOPE")  # a wrong answer lacks it, and so does one without a text
+    assert found - {"X-NEEDLE"} == {code}
+    assert ("X-NEEDLE" in found) == (code == "X-OTHER")  # asked again, the wrong answer lacks it
     assert not any(one.failed for one in tried)
     assert process.running() == ()  # each was stopped before the next one started
+
+
+def test_tokens_without_a_text_are_measured_all_the_same(vllm: dict[str, Any]) -> None:
+    (one,) = PriceParams(**vllm, lengths="600", settings=["env.FAKE_MUTE=1"]).spec().each()
+    tried = measure(one)
+    (point,) = tried.asked.points
+    assert not tried.failed
+    assert point.warm
+    assert point.decode_ms
+    assert point.decode_by == "engine"
+    assert not point.found
+    codes = {finding.code for finding in arms_find.findings(arms_plan.look_at(one), [tried], ())}
+    assert codes == {"X-NEEDLE", "X-NOTE"}
 
 
 def test_time_that_is_up_leaves_lengths_out_and_says_so(vllm: dict[str, Any], tmp_path: Path) -> None:

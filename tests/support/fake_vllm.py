@@ -7,7 +7,7 @@ keeps the last prompt in a cache where `--enable-prefix-caching` stands. Faults 
 - FAKE_WRONG_WARM=1: other digits in answers from the cache.
 - FAKE_DRIFT=NUMBER: logprobs move by it for every octave above 512 tokens.
 - FAKE_DIES_BEYOND=TOKENS: ends at a longer prompt, with CUDA's words in the log.
-- FAKE_MUTE=1: tokens without a text, as parts of characters are.
+- FAKE_MUTE=1: tokens without a text, so without a chunk, as parts of characters are; but for the last.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class Fake(Oracle):
         await response.prepare(request)
         words = (list(reply) + ["!"] * body["max_tokens"])[: body["max_tokens"]]
         first = time.perf_counter()
-        for word in words:
+        role = {"choices": [{"delta": {"role": "assistant", "content": ""}}]}
+        await response.write(b"data: " + json.dumps(role).encode() + b"\n\n")
+        for word in words if not _fault("MUTE") else words[-1:]:
             choice: dict[str, Any] = {"delta": {"content": "" if _fault("MUTE") else word}}
             if body.get("logprobs"):
                 top = [{"token": word, "logprob": -0.1 - shift}, {"token": "?", "logprob": -3.0}]

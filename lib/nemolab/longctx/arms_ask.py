@@ -24,7 +24,7 @@ from nemolab.client.prometheus import Metrics, scrape
 from nemolab.client.session import open_session
 from nemolab.client.stream import stream_chat
 from nemolab.core.errors import NemolabError
-from nemolab.longctx.arms_clock import hits, spent
+from nemolab.longctx.arms_clock import first_token, hits, spent
 from nemolab.longctx.arms_rows import CACHED, Asked, Clock, How, Point, Questions, Said
 from nemolab.longctx.build import Builder, Prompt
 from nemolab.longctx.calibrate import calibrate
@@ -119,7 +119,7 @@ class _Round:
         before = await self._metrics()
         got = await self._send(prompt, self._logprobs() | salt)
         engine = spent(before, await self._metrics(), "prefill")
-        seconds = self._first(got)
+        seconds = first_token(got)
         self._prefill.saw(tokens, seconds)
         self._last = (tokens, seconds)
         point = Point(tokens, got.prompt_tokens, seconds, engine, said=(_said("cold", got),))
@@ -153,7 +153,7 @@ class _Round:
         text = got.reasoning + got.content
         return replace(
             point,
-            again_s=self._first(got),
+            again_s=first_token(got),
             cached=got.cached_tokens if got.cached_tokens is not None else hits(before, after),
             decode_ms=None if step is None else step * 1000,
             decode_by=by,
@@ -179,7 +179,7 @@ class _Round:
                 await company
         if ended:
             self._notes.append(f"{point.tokens:,} tokens beside another: the other request ended before.")
-        return replace(point, beside_s=self._first(got), said=(*point.said, _said("beside another", got)))
+        return replace(point, beside_s=first_token(got), said=(*point.said, _said("beside another", got)))
 
     async def _send(self, prompt: Prompt, extra: dict[str, Any], total_s: float | None = None) -> StreamResult:
         body = {"messages": [{"role": "user", "content": prompt.text}], "temperature": 0} | _EXTRA | extra
@@ -191,12 +191,6 @@ class _Round:
         if got.ttft_s is None and got.first_byte_s is None:
             raise _Failed(f"{prompt.tokens + self.overhead:,} tokens: an answer without a token")
         return got
-
-    @staticmethod
-    def _first(got: StreamResult) -> float:
-        """Seconds to the first token. Where none has a text (parts of characters, as random weights choose them), the
-        stream's first byte: engines open it with the first token."""
-        return got.ttft_s or got.first_byte_s or 0.0
 
     def _prompt(self, tokens: int, which: str) -> Prompt:
         """A needle prompt of `tokens` with the template; another text for every use and length."""

@@ -1,4 +1,4 @@
-"""One request between two scrapes of a server's metrics: times by the engine's own clock, tokens from its cache.
+"""When things happened: by the client's clock, and by the engine's own, one request between two scrapes of its metrics.
 
 A client's clock is no judge of decode steps after a long prompt: vLLM 0.22.0 sent 64 tokens in 2 chunks there.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from nemolab.client.collect import StreamResult
 from nemolab.client.prometheus import Metrics
 
 # vLLM 0.22.0, v1/metrics/loggers.py: from scheduling to the first token, and on to the last, by the engine core.
@@ -14,6 +15,17 @@ _CLOCKS = {
     "prefill": "vllm:request_prefill_time_seconds",
     "decode": "vllm:request_decode_time_seconds",
 }
+
+
+def first_token(got: StreamResult) -> float:
+    """Seconds to the first token.
+
+    Tokens without a text, as random weights choose them, come without a chunk in vLLM, and several can come in one.
+    Where fewer than half of the tokens have a chunk, the stream's first byte counts: engines open it with the first
+    token (vLLM 0.22.0, chat_completion/serving.py: the role's chunk).
+    """
+    silent = got.ttft_s is None or got.chunks < (got.completion_tokens or 0) / 2
+    return (got.first_byte_s if silent else got.ttft_s) or got.ttft_s or 0.0
 
 
 def spent(before: Metrics | None, after: Metrics | None, what: Literal["prefill", "decode"]) -> float | None:
