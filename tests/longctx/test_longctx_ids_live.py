@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from miniserver import miniature
+from run_notebook import run_notebook
 
 from nemolab.client import Endpoint
 from nemolab.core.errors import NemolabError, UsageError
@@ -206,3 +207,13 @@ def test_a_journal_of_text_is_not_gone_on_with_by_ids(endpoint: Endpoint, tmp_pa
         run_suite(endpoint, replace(suite, send="ids"), "miniature", journal=tmp_path / "rows.jsonl")
     with pytest.raises(UsageError, match="cannot send 'tokens'"):
         run_suite(endpoint, replace(suite, send="tokens"), "miniature")  # type: ignore[arg-type]
+
+
+def test_notebook_51_by_ids_finds_what_it_finds_by_text(endpoint: Endpoint, tmp_path: Path) -> None:
+    asked = {"base_url": endpoint.base_url, "model": endpoint.model, "lengths": "600", "haystacks": 1, "budget_s": 0.0}
+    by_text, by_ids = (
+        run_notebook("51_validate_long_context", tmp_path / send, send=send, **asked).values for send in ("text", "ids")
+    )
+    same = {name for name in by_text if not name.startswith("ttft")}
+    assert {name: by_ids[name] for name in same} == {name: by_text[name] for name in same}
+    assert (by_ids["answers"], by_ids["length_error_tokens"], by_ids["not_answered"]) == (8, 0, 0)
