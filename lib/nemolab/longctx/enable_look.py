@@ -31,7 +31,7 @@ def figure(found: Enabling, climbed: Climb) -> go.Figure:
         made.add_scatter(x=[row.length for row in seen], y=[row.ttft_s for row in seen], name="measured")
     ticks = _ticks([*(c.tokens for c in found.costs), *(row.length for row in seen)])
     made.update_xaxes(title="prompt tokens", type="log", tickvals=ticks, ticktext=[_short(n) for n in ticks])
-    made.update_yaxes(title="first token, s", type="log")
+    made.update_yaxes(title="first token, s", type="log", dtick="D2")
     return made
 
 
