@@ -142,6 +142,22 @@ def test_comments_docstrings_and_layout_are_no_change(monkeypatch: pytest.Monkey
     assert len(digests) == 1
 
 
+def test_what_newer_pythons_add_to_the_syntax_tree_is_no_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = replay._source_digest(measure)
+    whole = replay.ast.parse
+
+    def newer(source: str) -> replay.ast.Module:
+        tree = whole(source)
+        for node in replay.ast.walk(tree):
+            if isinstance(node, replay.ast.FunctionDef):
+                node.type_params = []  # as 3.12 has it
+        return tree
+
+    monkeypatch.setattr(replay.ast, "parse", newer)
+    monkeypatch.setattr(replay.ast.FunctionDef, "_fields", (*replay.ast.FunctionDef._fields, "type_params"))
+    assert replay._source_digest(measure) == here
+
+
 def test_nothing_recorded_is_said(to_replay: Callable[[], None]) -> None:
     to_replay()
     with pytest.raises(NemolabError, match="measure was not recorded"):

@@ -105,6 +105,36 @@ def test_life_of_a_run(lab: TinyLab) -> None:
     assert "replay" not in runs
 
 
+def test_a_corrected_notebook_takes_the_measurements_of_the_run_before(lab: TinyLab) -> None:
+    cell = "took = replay.recorded(measure)(0.05 * p.n)\nprint(round(took, 6) * {})"
+    publish = "results.publish(TinyResults(total=took * {}))"
+    lab.write("tiny", notebook(cell.format(1), publish=publish.format(1)))
+    lab.book([step("a")])
+    assert lab.nemolab("run", "book").code == 0
+    measured = lab.last()
+    lab.write("tiny", notebook(cell.format(2), publish=publish.format(2)))
+
+    done = lab.nemolab("run", "--recorded", measured.run_id)
+    derived = lab.last()
+    assert (done.code, derived.status) == (0, Status.PASSED), done.all
+    assert (derived.measured_in, derived.measured) == (measured.run_id, measured.started)
+    total = by_id(measured, "a").results["total"]["value"]
+    assert by_id(derived, "a").results["total"]["value"] == 2 * total
+    first, second = (sorted((folder / "recordings").rglob("*.json")) for folder in lab.folders())
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+    assert [f.message for f in check_report(lab.folders()[1])] == []
+    assert "Measured before." in (lab.folders()[1] / "index.html").read_text()
+    assert f"of run {measured.run_id} of" in (lab.folders()[1] / "01_a.html").read_text()
+
+    other = cell.format(3).replace("0.05 * p.n", "0.07 * p.n")  # another question: asked anew
+    lab.write("tiny", notebook(other, publish=publish.format(1)))
+    assert lab.nemolab("run", "--recorded", measured.run_id).code == 0
+    assert by_id(lab.last(), "a").results["total"]["value"] != total
+    again = lab.nemolab("run", "--recorded", derived.run_id)
+    assert (again.code, f"--recorded {measured.run_id}" in again.err) == (2, True)
+    assert lab.nemolab("run", "--recorded", measured.run_id, "--fresh").code == 2
+
+
 # jupyter_client's default path of IPC sockets is relative: kernels side by side answer each other, or hang.
 PRIVATE = """
 import json, os

@@ -38,6 +38,12 @@ def _runs(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[st
     shell_complete=_runs,
     help="Execute a run's notebooks again on its recordings; measure nothing.",
 )
+@click.option(
+    "--recorded",
+    metavar="RUN",
+    shell_complete=_runs,
+    help="Run again with RUN's parameters; take its recorded calls where they are the same.",
+)
 @click.option("--until", metavar="STEP", help="Run only this step and what it needs.")
 @click.option("--jobs", type=click.IntRange(1), help="Independent steps side by side. Default: one more than cores.")
 @click.option("--by", metavar="NAME", default="", help="Who asks for the run; stands in the report.")
@@ -48,6 +54,7 @@ def run(
     fresh: bool,
     resume: str | None,
     replay: str | None,
+    recorded: str | None,
     until: str | None,
     jobs: int | None,
     by: str,
@@ -62,11 +69,12 @@ def run(
       nemolab run quickstart --fresh                all again
       nemolab run --resume quickstart               the newest run, after a failure, a Ctrl-C or a sign-off
       nemolab run --replay 20260115-101500-3f9a     without servers and without measuring
+      nemolab run --recorded 20260115-101500-3f9a   its measurements, with the notebooks and library of today
     """
-    if not (runbook or resume or replay):
+    if not (runbook or resume or replay or recorded):
         raise UsageError("say what to run: RUNBOOK, --resume RUN or --replay RUN", fix="`nemolab list` shows both")
-    if resume and replay:
-        raise UsageError("--resume and --replay exclude each other", fix="leave out one")
+    if sum(map(bool, (resume, replay, recorded))) > 1:
+        raise UsageError("--resume, --replay and --recorded exclude each other", fix="keep one")
     if not dry_run:
         from nemolab.runbook import worker
 
@@ -77,6 +85,10 @@ def run(
         if sets or dry_run or fresh or until:
             raise UsageError("a replay takes no other option than --jobs")
         return commands.replay(replay, runbook=runbook, jobs=jobs)
+    if recorded:
+        if sets or dry_run or fresh:
+            raise UsageError("--recorded takes the run's own parameters", fix="leave out --set, --dry-run and --fresh")
+        return commands.recorded(recorded, runbook=runbook, until=until, jobs=jobs, by=by)
     parsed = commands.parse_sets(sets)
     if resume:
         if sets or fresh:

@@ -13,6 +13,7 @@ from pathlib import Path
 from nemolab.core import paths
 
 FOLDER, NAME, REPLAY, RUN = "NEMOLAB_STEP_FOLDER", "NEMOLAB_STEP", "NEMOLAB_REPLAY", "NEMOLAB_RUN"
+RECORDED = "NEMOLAB_RECORDED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Step:
         folder: run folder that `<name>.ipynb`, `<name>.results.json` and `recordings/` lie in.
         name: file stem of the executed notebook, such as `04_load`; None when run on its own.
         replay: recorded calls are read, never made; results are compared, never written.
+        recorded: folder of an earlier run, whose recorded calls are taken where they are the same; None to make all.
         run: id of the run; servers started in this step belong to it and are stopped with it. None when on its own.
     """
 
@@ -30,6 +32,7 @@ class Step:
     name: str | None
     replay: bool
     run: str | None
+    recorded: Path | None = None
 
     def environment(self) -> dict[str, str]:
         """Environment variables that hand this step to a kernel."""
@@ -38,15 +41,18 @@ class Step:
             values[NAME] = self.name
         if self.run:
             values[RUN] = self.run
+        if self.recorded:
+            values[RECORDED] = str(self.recorded)
         return values
 
 
 def current() -> Step:
     """The step of this process."""
-    folder = os.environ.get(FOLDER)
+    folder, recorded = os.environ.get(FOLDER), os.environ.get(RECORDED)
     return Step(
         folder=Path(folder) if folder else paths.reports() / "scratch",
         name=os.environ.get(NAME) or None,
         replay=os.environ.get(REPLAY) == "1",
         run=os.environ.get(RUN) or None,
+        recorded=Path(recorded) if recorded else None,
     )

@@ -57,8 +57,12 @@ class Seen:
         """The symptom as a finding; the line stands in the message."""
         times = f" ({self.times} times)" if self.times > 1 else ""
         where = f"log line {self.number}"
-        message = f"{self.cause}{times}: {self.line}"
+        message = f"{self.cause}{times}: {_INSTALLED.sub('', self.line)}"
         return Finding(self.symptom.code, severity, message, self.fix, self.symptom.source, where=where)
+
+
+# Where an engine is installed is this machine's affair: a report names its files from the package on.
+_INSTALLED = re.compile(r"(?<![\w./])(?:/[^\s/'\",:]+)+/(?=(?:vllm|sglang|tensorrt_llm|dynamo|flashinfer|torch)/)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,8 +110,9 @@ FAILURES: tuple[Symptom, ...] = (
         "L-129",
         re.compile(r"Available KV cache memory: -(?P<gib>[\d.]+) GiB"),
         "weights, drafter and activations are {gib} GiB more than the memory share allows",
-        "on unified memory drop the page cache first, count the drafter, or set --kv-cache-memory-bytes",
-        "NVIDIA/NemoClaw#7127, NVIDIA/xr-ai#462",
+        "a larger share; servers of one GPU one after the other, since what another takes meanwhile is counted too; on "
+        "unified memory drop the page cache first; count the drafter, or set --kv-cache-memory-bytes",
+        "NVIDIA/NemoClaw#7127, NVIDIA/xr-ai#462; measured: two vLLM 0.22.0 started side by side on one H200",
     ),
     Symptom(
         "L-130",
@@ -121,6 +122,13 @@ FAILURES: tuple[Symptom, ...] = (
         "Mamba cache mode all does not go with speculation",
         "--mamba-cache-mode align",
         "vllm#39809, vllm#34865",
+    ),
+    Symptom(
+        "L-131",
+        re.compile(r"(?P<name>\w+) reasoning parser could not locate think start/end tokens in the tokenizer"),
+        "the tokenizer has no <think> and </think>, which {name} looks for",
+        "the tokenizer of the checkpoint that is served; without reasoning: no --reasoning-parser",
+        "vLLM 0.22.0 source, reasoning/basic_parsers.py",
     ),
 )
 

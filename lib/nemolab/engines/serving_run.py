@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -20,6 +20,7 @@ from nemolab.engines import process, serving
 from nemolab.engines.command import launch as launch_of
 from nemolab.engines.launch import Owner
 from nemolab.engines.logs import Phase, Quantity
+from nemolab.engines.serving_against import against, of_noise, passed, unlike
 from nemolab.engines.serving_look import phases_sentence
 from nemolab.engines.serving_prepare import Prepared, load
 from nemolab.engines.serving_spec import ServeSpec
@@ -156,25 +157,6 @@ def comparison(prepared: Prepared, running: Running) -> list[dict[str, object]]:
     return against(prepared.expected, running.capacity or {})
 
 
-def against(expected: Mapping[str, float], capacity: Mapping[str, Quantity]) -> list[dict[str, object]]:
-    """Numbers of a plan beside those of a log, for every name that both have."""
-    rows: list[dict[str, object]] = []
-    for name, planned in expected.items():
-        printed = capacity.get(name)
-        if printed is not None:
-            value = float(printed.value)
-            rows.append(
-                {
-                    "value": name.replace("_", " "),
-                    "unit": printed.unit,
-                    "planned": planned,
-                    "in the log": value,
-                    "off by": f"{(planned - value) / value:+.2%}" if value else "-",
-                }
-            )
-    return rows
-
-
 def probe_rows(asked: Asked) -> list[dict[str, object]]:
     """One row a check of the API."""
     if asked.probe is None:
@@ -219,7 +201,9 @@ def outcome(prepared: Prepared, running: Running, asked: Asked) -> Outcome:
                 "attach to the engine that the profile is for, or take it as a rehearsal",
             )
         )
-    return Outcome(sound, why, tuple(found + (asked.probe.findings() if asked.probe else [])))
+    found += unlike(prepared.expected, running.capacity or {})
+    said = asked.probe.findings() if asked.probe else []
+    return Outcome(sound, why, tuple(found + (of_noise(said) if prepared.without_weights else said)))
 
 
 def _verdict(prepared: Prepared, running: Running, asked: Asked) -> tuple[bool, str]:
@@ -229,11 +213,12 @@ def _verdict(prepared: Prepared, running: Running, asked: Asked) -> tuple[bool, 
         return False, f"{prepared.open_errors} settings would be refused or break later; see the findings."
     if not running.up:
         return True, f"{prepared.title}: nothing speaks against it. {sentence(running)}"
-    if asked.first is None or not asked.first.content:
+    noise = prepared.without_weights
+    if asked.first is None or not (asked.first.content or (noise and asked.first.completion_tokens)):
         return False, "The server runs, but its first answer has no content."
-    if asked.probe is None or not asked.probe.passed:
+    if not passed(asked.probe, noise):
         return False, "The server answers, but a check of its API failed."
-    return True, sentence(running)
+    return True, sentence(running) + (" It has no weights: sizes and times are real, words are noise." if noise else "")
 
 
 def _teller(progress: Progress | None) -> Callable[[process.Progress], None]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nemolab.core.finding import Finding
 from nemolab.core.intervals import percent
-from nemolab.engines.serving_run import against
+from nemolab.engines.serving_against import against
 from nemolab.longctx import roofline_look
 from nemolab.longctx.arms import Measured
 from nemolab.longctx.arms_agree import Compared

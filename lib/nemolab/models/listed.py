@@ -11,6 +11,7 @@ from nemolab.models.request import request
 
 _LEAST = 32_768  # tokens: a service that cannot hold one such request is none
 _CODE = "M-LISTED"
+_FEW = 32  # sequences at once: graphs for more take memory that a tight machine does not have
 _USUAL = 0.90  # the utilisation that the pages document
 
 
@@ -114,6 +115,7 @@ def judge(listing: Listing) -> Judged:
         data_parallel_size=listing.data_parallel_size,
         gpu_memory_utilization=_USUAL,
         max_model_len=_LEAST,
+        max_running_requests=_FEW,
         kv_cache_dtype="fp8",
     )
     return Judged(listing, plan(asked))

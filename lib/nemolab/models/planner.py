@@ -17,6 +17,8 @@ from nemolab.models.sharding import RankWeights, rank_weights
 from nemolab.models.vllm_cache import CacheConfig, HybridCache, Pool, check_layout, hybrid_cache
 
 _TIGHT = 0.05  # of the budget: estimates are no better than that
+_VLLM_SEQS = 1024  # vLLM 0.22.0's max_num_seqs for its API server on GPUs of 70 GiB and more
+_OTHER_SEQS = 32  # other engines capture fewer graphs; no log of theirs was compared
 _FROM_AVAILABLE = ("available_kv_bytes", "pool_blocks", "kv_tokens", "concurrency", "max_context", "max_sequences")
 
 
@@ -121,6 +123,7 @@ def plan(request: Request) -> Plan:
         tensor_parallel_size=parallel.tensor_parallel_size,
         ranks=parallel.gpus,
         max_num_batched_tokens=asked.max_num_batched_tokens,
+        max_num_seqs=(asked.max_running_requests or _VLLM_SEQS) if asked.engine == "vllm" else _OTHER_SEQS,
         enforce_eager=asked.enforce_eager,
     )
     budget = int(asked.total_memory * asked.utilisation)

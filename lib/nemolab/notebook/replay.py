@@ -14,6 +14,7 @@ import functools
 import hashlib
 import inspect
 import json
+import sys
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -23,7 +24,7 @@ from typing import Any, ParamSpec, TypeVar, get_type_hints
 
 from nemolab.core import step
 from nemolab.core.errors import NemolabError
-from nemolab.core.files import write_json
+from nemolab.core.files import write_atomic, write_json
 from nemolab.core.secrets import find_key_shapes
 from nemolab.notebook import frontend, progress
 from nemolab.notebook.committed import CommittedRun, open_run
@@ -62,7 +63,7 @@ def recorded(function: Callable[A, R], *, ignore: Sequence[str] = ()) -> Callabl
         @functools.wraps(function)
         async def awaiting(*args: A.args, **kwargs: A.kwargs) -> Any:
             call = begin(args, kwargs)
-            if step.current().replay:
+            if call.answered():
                 return call.read(adapter)
             return call.write(await function(*args, **kwargs), adapter)
 
@@ -71,7 +72,7 @@ def recorded(function: Callable[A, R], *, ignore: Sequence[str] = ()) -> Callabl
     @functools.wraps(function)
     def calling(*args: A.args, **kwargs: A.kwargs) -> R:
         call = begin(args, kwargs)
-        if step.current().replay:
+        if call.answered():
             return call.read(adapter)  # type: ignore[no-any-return]
         return call.write(function(*args, **kwargs), adapter)  # type: ignore[no-any-return]
 
@@ -97,6 +98,17 @@ class _Call:
         if frontend.person_is_there() and not (step.current().replay and path.exists()):
             path = first  # a cell run again in JupyterLab is the same measurement, not a second one
         return cls(name, source, arguments, path)
+
+    def answered(self) -> bool:
+        """Whether the call is read: in replay always; else when an earlier run that was named made the same call, whose
+        recording is then this run's."""
+        here = step.current()
+        if here.recorded and not here.replay:
+            earlier = here.recorded / self.path.relative_to(here.folder)
+            if earlier.is_file():
+                write_atomic(self.path, earlier.read_bytes())
+                return True
+        return here.replay
 
     def write(self, value: Any, adapter: Any) -> Any:
         """Store `value`; return it as a replay would, so that both see the same."""
@@ -202,7 +214,8 @@ def _adapter(function: Callable[..., Any]) -> Any:
 
 
 def _source_digest(function: Callable[..., Any]) -> str:
-    """Digest of the function's syntax tree, without docstring, comments and layout."""
+    """Digest of the function's syntax tree, without docstring, comments and layout: the same on every Python, because
+    a report is recorded where the GPU is and checked elsewhere."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, SyntaxError) as error:
@@ -215,7 +228,10 @@ def _source_digest(function: Callable[..., Any]) -> str:
             and ast.get_docstring(node) is not None
         ):
             node.body = node.body[1:] or [ast.Pass()]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+        if getattr(node, "type_params", None) == []:  # a field that 3.12 brought
+            del node.type_params  # type: ignore[attr-defined]
+    fully: dict[str, bool] = {"show_empty": True} if sys.version_info >= (3, 13) else {}
+    return hashlib.sha256(ast.dump(tree, **fully).encode()).hexdigest()
 
 
 def _arguments(function: Callable[..., Any], args: Any, kwargs: Any, ignore: Sequence[str]) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def finished(record: RunRecord, *, facts: dict[str, Any], stopped: list[str]) ->
             "ended": datetime.now(UTC),
             "pid": None,
             "pid_started": None,
-            "host": facts,
+            "host": record.host or facts,
             "versions": surroundings.versions(record.steps),
         }
     )

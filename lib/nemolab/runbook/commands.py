@@ -74,6 +74,26 @@ def replay(run_name: str, *, runbook: str | None = None, jobs: int | None) -> in
     return int(record.status.exit_code)
 
 
+def recorded(run_name: str, *, runbook: str | None = None, until: str | None, jobs: int | None, by: str) -> int:
+    """Run a runbook again with the parameters of a run, and take that run's recorded calls where they are the same.
+
+    What was measured stays; what follows from it is computed by the notebooks and the library of today.
+    """
+    folder = store.find(run_name)
+    source = store.read(folder)
+    if source.replay_of or source.measured_in:
+        raise UsageError(
+            "that run did not measure", where=source.run_id, fix=f"--recorded {source.replay_of or source.measured_in}"
+        )
+    if source.status is Status.RUNNING:
+        raise UsageError(f"this run is being run by pid {source.pid}", where=source.run_id, fix="wait for it")
+    book = spec.load(_of_run(runbook, source) if runbook else spec.find(source.runbook_path))
+    sets = {name: value for name, value in source.parameters.items() if name in book.book.parameters}
+    made = plan.make(book, sets, until=until)
+    command = ("nemolab", "run", "--recorded", source.run_id, *_options({}, until))
+    return _execute(made, None, None, None, {}, command=command, jobs=jobs, by=by, measured=(source, folder))
+
+
 def _of_run(runbook: str, run: RunRecord) -> Path:
     """The runbook file, which must be the run's."""
     path = spec.find(runbook)
@@ -141,6 +161,7 @@ def _execute(
     command: tuple[str, ...],
     jobs: int | None,
     by: str,
+    measured: tuple[RunRecord, Path] | None = None,
 ) -> int:
     from datetime import UTC, datetime
 
@@ -149,9 +170,15 @@ def _execute(
     resumed = folder is not None
     folder = folder or store.create(made.spec.name, datetime.now(UTC))
     record = begin_end.new_record(made, folder.name, command=command, by=by)
+    if measured:
+        source = measured[0]
+        update = {"measured_in": source.run_id, "measured": source.started, "host": source.host}
+        record = record.model_copy(update=update)
     kept = runner.Kept(kept_folder, decisions) if earlier and kept_folder else None
+    jobs = jobs or runner.jobs_by_default()
+    recorded = measured[1] if measured else None
     try:
-        done = runner.Runner(made, folder, record, kept, console.best(), jobs or runner.jobs_by_default()).run()
+        done = runner.Runner(made, folder, record, kept, console.best(), jobs, recorded=recorded).run()
     except BaseException:
         if not resumed and not (folder / FILE).exists():
             shutil.rmtree(folder, ignore_errors=True)  # it ended before its record could be written

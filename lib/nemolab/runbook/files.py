@@ -28,6 +28,7 @@ def make_job(
     run_id: str,
     cell_timeout: float,
     replay: bool,
+    recorded: Path | None = None,
 ) -> Job:
     """The job of one step, with the environment that `core.step` reads in the kernel."""
     shutil.rmtree(scratch, ignore_errors=True)
@@ -35,7 +36,7 @@ def make_job(
         scratch.mkdir(parents=True)
     except OSError as error:
         raise NemolabError(f"cannot write: {error.strerror}", where=str(scratch)) from None
-    environment = Step(folder, name, replay, run_id).environment() | {
+    environment = Step(folder, name, replay, run_id, recorded).environment() | {
         RUNNER_PID: str(os.getpid()),
         PROGRESS: str(scratch / "progress"),
         "PYTHONHASHSEED": "0",

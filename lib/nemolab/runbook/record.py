@@ -82,6 +82,8 @@ class RunRecord(_Model):
     schema_version: int = SCHEMA
     run_id: str
     replay_of: str | None = None  # run whose recordings were replayed; None for a run that measured
+    measured_in: str | None = None  # run whose recordings were taken where calls were the same; None for none
+    measured: datetime | None = None  # when that run began
     runbook: str  # file stem
     runbook_path: str  # relative to the checkout
     runbook_sha256: str

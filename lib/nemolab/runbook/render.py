@@ -94,6 +94,7 @@ def _environment() -> jinja2.Environment:
     environment.filters.update(
         cell=cell,
         duration=duration,
+        when=when,
         tone=lambda status: _look(status)[0],
         sign=lambda status: _look(status)[1],
         severity_tone=lambda severity: _SEVERITY.get(severity, ("idle", "?"))[0],

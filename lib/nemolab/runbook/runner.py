@@ -43,8 +43,17 @@ class Runner:
     """One run of a plan in one folder."""
 
     def __init__(
-        self, plan: Plan, folder: Path, record: RunRecord, kept: Kept | None, console: Console, jobs: int
+        self,
+        plan: Plan,
+        folder: Path,
+        record: RunRecord,
+        kept: Kept | None,
+        console: Console,
+        jobs: int,
+        *,
+        recorded: Path | None = None,
     ) -> None:
+        self._recorded = recorded
         self._plan, self._folder, self._console, self._jobs = plan, folder, console, max(1, jobs)
         self._record = record
         self._steps = {step.id: step for step in record.steps}
@@ -185,6 +194,7 @@ class Runner:
         job = files.make_job(
             step.contract.path, parameters, self._folder, step.name, scratch,
             run_id=self._record.run_id, cell_timeout=step.step.cell_timeout or step.step.timeout, replay=False,
+            recorded=self._recorded,
         )  # fmt: skip
         self._servers.begin(step.id)
         started, self._began[step.id] = datetime.now(UTC), time.monotonic()
