@@ -61,6 +61,7 @@ def test_good(lab: TinyLab) -> None:
         ("timeout: 2 min", "timeout: soon", 14, "steps.1.timeout: should be a duration such as 60s"),
         ("timeout: 2 min", "timeout: 2:30", 14, "reads as a base-60 number; quote it"),
         ("timeout: 2 min", "service: yes", 14, "reads as true or false in some YAML readers"),
+        ("purpose: to test", "purpose: to test (a/b#1, #2)", 2, "'#2' and what follows is read as a comment; quote"),
         ("timeout: 2 min", "timeout: 1e2", 14, "'1e2' reads as text in YAML 1.1"),
         ("timeout: 2 min", "service: 1", 14, "steps.1.service: should be a valid boolean, not 1"),
         ("timeout: 2 min", "with: {n: 4}", 14, "key 'with' stands here twice"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ Path_ = tuple[str | int, ...]
 
 # YAML 1.1 reads these plain words as booleans, base-60 or octal numbers; a person means text or a number.
 _EXPONENT = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+")
+_NUMBER_SIGN = re.compile(r"\s+(#\d+)")  # the number of an issue, not a comment
 _TRAPS = (
     (
         re.compile(r"(?i)(?:yes|no|on|off|y|n)"),
@@ -59,9 +60,10 @@ def read(path: Path) -> Located:
         raise UsageError(f"cannot be read: {error}", where=str(path)) from None
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
     lines: dict[Path_, int] = {}
+    source = text.splitlines()
     try:
         node = loader.get_single_node()
-        value = _build(loader, node, (), lines, path) if node is not None else None
+        value = _build(loader, node, (), lines, path, source) if node is not None else None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UsageError(f"not YAML: {error.problem}", where=f"{path}:{line}") from None
@@ -87,7 +89,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"known: {', '.join(names)}" if names else "there is none"
 
 
-def _build(loader: Any, node: yaml.Node, at: Path_, lines: dict[Path_, int], path: Path) -> Any:
+def _build(loader: Any, node: yaml.Node, at: Path_, lines: dict[Path_, int], path: Path, source: Sequence[str]) -> Any:
     lines.setdefault(at, node.start_mark.line + 1)
     where = f"{path}:{node.start_mark.line + 1}"
     if isinstance(node, yaml.MappingNode):
@@ -100,14 +102,16 @@ def _build(loader: Any, node: yaml.Node, at: Path_, lines: dict[Path_, int], pat
             if key in result:
                 raise UsageError(f"key {key!r} stands here twice", where=f"{path}:{line}", fix="remove one")
             lines[(*at, key)] = line
-            result[key] = _build(loader, value_node, (*at, key), lines, path)
+            result[key] = _build(loader, value_node, (*at, key), lines, path, source)
         return result
     if isinstance(node, yaml.SequenceNode):
-        return [_build(loader, item, (*at, index), lines, path) for index, item in enumerate(node.value)]
+        return [_build(loader, item, (*at, index), lines, path, source) for index, item in enumerate(node.value)]
     if node.tag not in _SCALARS:
         hint = next((why for shape, why in _TRAPS if shape.fullmatch(str(node.value))), f"has the tag {node.tag}")
         raise UsageError(f"{node.value!r} {hint}", where=where)
     if node.tag == "tag:yaml.org,2002:str":
+        if not getattr(node, "style", None) and (cut := _NUMBER_SIGN.match(_after(node, source))):
+            raise UsageError(f"{cut[1]!r} and what follows is read as a comment; quote the text", where=where)
         if not getattr(node, "style", None) and _EXPONENT.fullmatch(str(node.value)):
             raise UsageError(
                 f"{node.value!r} reads as text in YAML 1.1; write the number out, or quote it", where=where
@@ -117,6 +121,12 @@ def _build(loader: Any, node: yaml.Node, at: Path_, lines: dict[Path_, int], pat
             if shape.fullmatch(str(node.value)):
                 raise UsageError(f"{node.value!r} {why}", where=where)
     return loader.construct_object(node)
+
+
+def _after(node: yaml.Node, source: Sequence[str]) -> str:
+    """What stands on a scalar's last line after it."""
+    line = node.end_mark.line
+    return source[line][node.end_mark.column :] if line < len(source) else ""
 
 
 _SCALARS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null")}
