@@ -44,6 +44,7 @@ def test_arms_are_read() -> None:
         Arm("b", ("args.x=1", "env.Y=two words")),
     )
     assert parse_arms([]) == (Arm("as it is"),)
+    assert parse_arms(["c: upto=512K args.x=1"]) == (Arm("c", ("args.x=1",), 524_288),)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +56,8 @@ def test_arms_are_read() -> None:
         (["a: =1"], "not a setting"),
         (["a: args.x='1"], "not an arm"),
         (["a:", "b:", "a: args.x=1"], "two arms are called 'a'"),
+        (["a: upto=much"], "'much' is not a length"),
+        (["a: upto=1K upto=2K"], "upto is said twice"),
     ],
 )
 def test_arms_that_cannot_be_read(arms: list[str], message: str) -> None:
@@ -96,6 +99,14 @@ def test_the_tokenizer_is_the_checkpoints_unless_another_is_named() -> None:
 
 
 # What is planned
+
+
+def test_an_arm_may_be_asked_less() -> None:
+    whole, part = arms_plan.look_at(replace(NANO, arms=(Arm("a"), Arm("b", (), 524_288))))
+    assert whole.lengths == (32_768, 1_048_576 - 64 - 64)
+    assert part.lengths == (32_768,)
+    with pytest.raises(UsageError, match=r"no length up to 1,024 tokens"):
+        arms_plan.look_at(replace(NANO, arms=(Arm("b", (), 1024),)))
 
 
 def test_arms_are_planned_by_what_they_change() -> None:

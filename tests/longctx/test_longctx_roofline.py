@@ -11,7 +11,6 @@ from run_notebook import run_notebook
 from nemolab.core.errors import UsageError
 from nemolab.core.intervals import quantile
 from nemolab.longctx import look, roofline_look
-from nemolab.longctx.params import ContextParams, ValidateParams
 from nemolab.longctx.stats import clustered
 from nemolab.longctx.summary import Length
 
@@ -83,9 +82,3 @@ def test_the_notebook_shows_it_and_replays(tmp_path: Path) -> None:
         live = run_notebook("51_validate_long_context", tmp_path, **asked)
     assert any("of the peak" in text and "TFLOP/s a GPU" in text for text in live.text)
     assert run_notebook("51_validate_long_context", tmp_path, replay=True, **asked) == live
-
-
-def test_parameters_of_reports_from_before_still_hold() -> None:
-    assert ContextParams().suite() == ValidateParams().suite()
-    assert ContextParams(seed=3).suite().seed == 3
-    assert len(ContextParams.model_fields) == len(ValidateParams.model_fields) == 15

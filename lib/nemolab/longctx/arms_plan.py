@@ -78,7 +78,11 @@ def plan_arm(spec: PriceSpec, arm: Arm) -> Planned:
     most = context - spec.decode_tokens - _ROOM if context else max(spec.lengths)
     if most < 1:
         raise UsageError(f"a context of {context:,} tokens leaves no room for a prompt", where=f"arm {arm.name}")
-    lengths = tuple(sorted({min(length, most) for length in spec.lengths}))
+    lengths = tuple(sorted({min(length, most) for length in spec.lengths if length <= (arm.upto or length)}))
+    if not lengths:
+        raise UsageError(
+            f"no length up to {arm.upto:,} tokens", where=f"arm {arm.name}", fix="a longer upto, or a shorter length"
+        )
     named = {item.finding for item in profile.disagreements}
     found = [*smoke_launch.check(smoke_spec(spec, arm)).findings, *(report.plan_findings(plan, 1.0) if plan else ())]
     hardware = profile.hardware

@@ -14,6 +14,7 @@ from nemolab.engines import profile as profiles
 from nemolab.engines import smoke_launch
 from nemolab.engines.profile import Profile
 from nemolab.engines.smoke_launch import SmokeSpec
+from nemolab.models import units
 
 Target = Literal["plan", "process", "attach"]
 _NAME = re.compile(r"[\w.+ -]{1,40}")
@@ -23,10 +24,11 @@ _FIX = 'write "chunk 8192: args.max-num-batched-tokens=8192"'
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A name and what it changes, `NAME=value` each."""
+    """A name and what it changes, `NAME=value` each; longer prompts than `upto` tokens are not asked, 0 for all."""
 
     name: str
     settings: tuple[str, ...] = ()
+    upto: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,8 @@ class PriceSpec:
 
 
 def parse_arms(texts: Iterable[str]) -> tuple[Arm, ...]:
-    """Arms from lines `name: NAME=value NAME=value`; without any, the profile as it is.
+    """Arms from lines `name: NAME=value NAME=value`; without any, the profile as it is. `upto=LENGTH` among the words
+    spares an arm the longest prompts.
 
     Raises:
         UsageError: a line of another form, or two arms of one name.
@@ -156,7 +159,11 @@ def _arm(text: str) -> Arm:
         raise UsageError(f"not an arm: {text!r}: {error}", where="arms", fix="quote as in a shell") from None
     if wrong := [word for word in settings if not word.partition("=")[1] or word.startswith("=")]:
         raise UsageError(f"not a setting: {wrong[0]!r}", where=f"arm {name}", fix=_FIX)
-    return Arm(name, settings)
+    limits = [word.partition("=")[2] for word in settings if word.startswith("upto=")]
+    if len(limits) > 1:
+        raise UsageError("upto is said twice", where=f"arm {name}", fix="once, such as upto=512K")
+    upto = units.length(limits[0]) if limits else 0
+    return Arm(name, tuple(word for word in settings if not word.startswith("upto=")), upto)
 
 
 def _smoke(spec: PriceSpec, arm: Arm, engine: str) -> SmokeSpec:

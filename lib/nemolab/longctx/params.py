@@ -21,8 +21,8 @@ def lengths(text: str) -> tuple[int, ...]:
     return tuple(units.length(part) for part in text.split(","))
 
 
-class _Asking(Params):
-    """What a suite asks a server."""
+class ContextParams(Params):
+    """Parameters of `51_validate_long_context`."""
 
     base_url: str = Field("", description="where the server answers, such as http://127.0.0.1:8080/v1")
     model: str = Field("", description="model name to ask for")
@@ -37,50 +37,33 @@ class _Asking(Params):
     thinking_tokens: int = Field(
         0, ge=-1, description="room for thoughts; 0 turns them off, -1 leaves it to the server"
     )
+    controls: bool = Field(True, description="ask without the text, and for a key that is not there")
     stop_early: bool = Field(False, description="end a length as soon as it is settled")
     documents: str = Field("", description="text files to hide needles in, comma between; empty for our own prose")
+    send: Send = Field("text", description="text of a message, or ids of tokens: the server tokenizes nothing then")
+    roofline: str = Field("", description="to hold times against: a profile, or model, GPU and number of GPUs")
+    seed: int = Field(0, ge=0, description="of texts, needles and questions")
 
     def endpoint(self) -> Endpoint:
         """Where to ask."""
         return Endpoint(self.base_url, self.model, api_key_env=self.api_key_env or None)
 
-    def _suite(self, seed: int = 0, controls: bool = True, send: Send = "text") -> Suite:
+    def suite(self) -> Suite:
+        """What to ask."""
         return Suite(
             tasks=tuple(name.strip() for name in self.tasks.split(",")),
             lengths=lengths(self.lengths),
             haystacks=self.haystacks,
             questions=self.questions,
-            seed=seed,
-            controls=controls,
+            seed=self.seed,
+            controls=self.controls,
             thinking=None if self.thinking_tokens < 0 else self.thinking_tokens > 0,
             thinking_tokens=max(0, self.thinking_tokens),
             budget_s=self.budget_s or None,
             stop_at=self.wanted_share if self.stop_early else None,
             documents=tuple(path.strip() for path in self.documents.split(",") if path.strip()),
-            send=send,
+            send=self.send,
         )
-
-
-class ContextParams(_Asking):
-    """Parameters of `51_validate_long_context` before it knew the roofline and ids: committed reports take these."""
-
-    controls: bool = Field(True, description="ask without the text, and for a key that is not there")
-    seed: int = Field(0, ge=0, description="of texts, needles and questions")
-
-    def suite(self) -> Suite:
-        """What to ask."""
-        return self._suite(self.seed, self.controls)
-
-
-class ValidateParams(_Asking):
-    """Parameters of `51_validate_long_context`."""
-
-    send: Send = Field("text", description="text of a message, or ids of tokens: the server tokenizes nothing then")
-    roofline: str = Field("", description="to hold times against: a profile, or model, GPU and number of GPUs")
-
-    def suite(self) -> Suite:
-        """What to ask."""
-        return self._suite(send=self.send)
 
 
 class ContextResults(Results):

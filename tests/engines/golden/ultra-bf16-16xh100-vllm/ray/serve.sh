@@ -22,7 +22,7 @@ exec docker exec --env VLLM_ENGINE_READY_TIMEOUT_S=7200 \
   --max-model-len 262144 \
   --gpu-memory-utilization 0.9 \
   --max-num-seqs 16 \
-  --max-num-batched-tokens 16384 \
+  --max-num-batched-tokens 8192 \
   --async-scheduling \
   --tensor-parallel-size 8 \
   --pipeline-parallel-size 2 \

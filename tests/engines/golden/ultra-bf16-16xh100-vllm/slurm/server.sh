@@ -17,7 +17,7 @@ exec vllm serve nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16 \
   --max-model-len 262144 \
   --gpu-memory-utilization 0.9 \
   --max-num-seqs 16 \
-  --max-num-batched-tokens 16384 \
+  --max-num-batched-tokens 8192 \
   --async-scheduling \
   --tensor-parallel-size 8 \
   --pipeline-parallel-size 2 \
