@@ -93,7 +93,7 @@ def time_figure(plans: Sequence[Planned], arms: Sequence[Measured]) -> go.Figure
         roofline_look.add_lines(figure, bounds)
     every = sorted({length for plan in plans for length in plan.lengths})
     figure.update_xaxes(title="prompt tokens", type="log", tickvals=every, ticktext=[f"{n:,}" for n in every])
-    figure.update_yaxes(title="first token, s", type="log")
+    figure.update_yaxes(title="first token, s", type="log", dtick="D2")
     return figure
 
 

@@ -148,7 +148,7 @@ def ttft_figure(lengths: Sequence[Length], bounds: Sequence[Bound] = ()) -> go.F
     if bounds:
         roofline_look.add_lines(figure, bounds)
     _length_axis(figure, x)
-    figure.update_yaxes(title="TTFT s", type="log")
+    figure.update_yaxes(title="TTFT s", type="log", dtick="D2")
     return figure
 
 
