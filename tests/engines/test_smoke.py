@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import stat
+import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +15,9 @@ from tests.support.engines import FAKE, closed
 from nemolab.client.outcome import CheckStatus
 from nemolab.core.errors import UsageError
 from nemolab.core.finding import Severity
-from nemolab.engines import llamacpp, process, smoke, smoke_launch, smoke_look
+from nemolab.engines import identity, llamacpp, process, smoke, smoke_launch, smoke_look
 from nemolab.engines.params_smoke import SmokeParams, results_of
-from nemolab.engines.smoke import SmokeReport
+from nemolab.engines.smoke import SmokeReport, Stop
 from nemolab.engines.smoke_launch import SmokeSpec
 
 SMALL = SmokeSpec(lengths=(512,), needles=2)
@@ -64,7 +66,7 @@ def _worse(report: SmokeReport) -> list[SmokeReport]:
         replace(report, probe=replace(report.probe, checks=checks)),
         replace(report, stop=replace(report.stop, process_gone=False)),
         replace(report, stop=replace(report.stop, port_closed=False)),
-        replace(report, stop=replace(report.stop, gpu_mib_missing=62_000)),
+        replace(report, stop=replace(report.stop, left=1)),
     ]
 
 
@@ -174,3 +176,33 @@ def test_no_needle_asked_is_no_pass() -> None:
 def test_parameters_become_a_spec() -> None:
     spec = SmokeParams(engine="vllm", lengths=[1024], env=["A=1"], settings=["image=x"]).spec()
     assert (spec.engine, spec.lengths, spec.env, spec.settings) == ("vllm", (1024,), ("A=1",), ("image=x",))
+
+
+def test_memory_is_somebody_elses_when_nothing_of_the_server_runs() -> None:
+    def said(stop: Stop) -> list[tuple[str, Severity]]:
+        return [(f.code, f.severity) for f in SmokeReport("vllm", started=True, stop=stop).findings()]
+
+    beside = Stop(1.0, True, True, 14_416)
+    assert said(beside) == [("S-104", Severity.WARNING)]
+    assert beside.clean
+    leftover = Stop(1.0, True, True, 63_000, left=1)
+    assert said(leftover) == [("S-103", Severity.ERROR)]
+    assert not leftover.clean
+    assert said(Stop(1.0, True, True, 100)) == []
+    assert [code for code, _ in said(Stop(1.0, False, True))] == ["S-103"]
+
+
+def test_what_a_server_started_is_found_in_any_session() -> None:
+    mark = f"test-{time.monotonic_ns()}"
+    with subprocess.Popen(
+        ["sleep", "60"], env={"PATH": "/usr/bin:/bin", identity.MARK: mark}, start_new_session=True
+    ) as escaped:
+        try:
+            deadline = time.monotonic() + 10
+            while not (found := identity.marked(mark)) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            assert found == (escaped.pid,)
+            assert identity.marked(mark[:-1]) == ()
+        finally:
+            escaped.kill()
+    assert identity.marked(mark) == ()

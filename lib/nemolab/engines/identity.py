@@ -6,6 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 
+MARK = "NEMOLAB_SERVER"  # in the environment of an engine and of all that it starts: the id of the server
 _PROC = Path("/proc")
 
 
@@ -30,6 +31,18 @@ def born(pid: int) -> str | None:
 def alive(pid: int | None, started: str | None) -> bool:
     """Whether the process that had `pid` and started at `started` still runs."""
     return pid is not None and started is not None and born(pid) == started
+
+
+def marked(value: str) -> tuple[int, ...]:
+    """Processes that carry `value` as the mark of their server, whatever group or session they went to; those of other
+    users cannot be asked."""
+    wanted = f"{MARK}={value}".encode()
+    found = []
+    for folder in _PROC.glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if wanted in (folder / "environ").read_bytes().split(b"\0") and born(int(folder.name)) is not None:
+                found.append(int(folder.name))
+    return tuple(found)
 
 
 def watch_fd(pid: int) -> int | None:

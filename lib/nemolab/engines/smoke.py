@@ -22,6 +22,7 @@ from nemolab.core.errors import NemolabError, UsageError
 from nemolab.core.finding import Finding, Severity
 from nemolab.core.intervals import Share, wilson
 from nemolab.engines import process, state
+from nemolab.engines.identity import marked
 from nemolab.engines.logs import LogReport
 from nemolab.engines.ports import require_free
 from nemolab.engines.process import Server, StartError
@@ -51,17 +52,19 @@ class Stop:
     Attributes:
         process_gone, port_closed: whether nothing is left.
         gpu_mib_missing: GPU memory that is not free again, MiB; None without a GPU that can be asked.
+        left: processes that the server started and that still run, wherever they went.
     """
 
     seconds: float
     process_gone: bool
     port_closed: bool
     gpu_mib_missing: int | None = None
+    left: int = 0
 
     @property
     def clean(self) -> bool:
         """Nothing is left."""
-        return self.process_gone and self.port_closed and (self.gpu_mib_missing or 0) < _RETURNED_MIB
+        return self.process_gone and self.port_closed and not self.left
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +195,8 @@ def _with_stop(report: SmokeReport, server: Server, free: dict[int, int] | None)
     process.stop(server)
     seconds = round(time.monotonic() - began, 3)
     still = any(known.id == server.id and known.running for known in state.every())
-    return replace(report, stop=Stop(seconds, not still, _closed(server.port), _missing(free)))
+    missing = _missing(free)
+    return replace(report, stop=Stop(seconds, not still, _closed(server.port), missing, len(marked(server.id))))
 
 
 def _closed(port: int) -> bool:
@@ -233,17 +237,24 @@ def _failure(error: StartError) -> tuple[Finding, ...]:
 
 
 def _left(stop: Stop) -> list[Finding]:
+    missing = stop.gpu_mib_missing or 0
+    short = [f"{missing:,} MiB of a GPU are not free again"] if missing >= _RETURNED_MIB else []
     parts = [
         *(["its process still runs"] if not stop.process_gone else []),
         *(["its port is still open"] if not stop.port_closed else []),
-        *(
-            [f"{stop.gpu_mib_missing:,} MiB of a GPU are not free again"]
-            if (stop.gpu_mib_missing or 0) >= _RETURNED_MIB
-            else []
-        ),
+        *([f"{stop.left} of its processes still run"] if stop.left else []),
     ]
-    if not parts:
-        return []
+    if not parts:  # memory belongs to processes: without one of ours it is another's
+        return [
+            Finding(
+                "S-104",
+                Severity.WARNING,
+                f"{each}, though nothing of this server runs: another process took them meanwhile",
+                "nvidia-smi names it; measure memory on a GPU that nobody else uses",
+            )
+            for each in short
+        ]
+    parts += short
     return [
         Finding(
             "S-103",

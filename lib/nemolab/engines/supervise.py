@@ -26,7 +26,7 @@ from typing import Any
 
 from nemolab.core.secrets import redact
 from nemolab.engines import state
-from nemolab.engines.identity import alive, born, watch_fd
+from nemolab.engines.identity import MARK, alive, born, watch_fd
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _POLL_S = 0.5
@@ -112,7 +112,7 @@ class Supervisor:
 
         self.process = subprocess.Popen(
             order.argv,
-            env=os.environ | order.env,
+            env=os.environ | order.env | {MARK: order.id},
             cwd=order.cwd,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
