@@ -105,6 +105,7 @@ def test_an_arm_may_be_asked_less() -> None:
     whole, part = arms_plan.look_at(replace(NANO, arms=(Arm("a"), Arm("b", (), 524_288))))
     assert whole.lengths == (32_768, 1_048_576 - 64 - 64)
     assert part.lengths == (32_768,)
+    assert arms_find.soonest((part, whole)) is whole, "what is asked less is not planned to be faster"
     with pytest.raises(UsageError, match=r"no length up to 1,024 tokens"):
         arms_plan.look_at(replace(NANO, arms=(Arm("b", (), 1024),)))
 
@@ -231,6 +232,23 @@ def test_a_cliff_is_a_suspect_kernel_with_its_length() -> None:
     assert (results.agreeing, results.agreed_to_tokens, results.suspect_from_tokens) == (False, 2048, 4096)
     assert not results.good
     assert "agree up to 2,048 tokens and differ at 4,096 with b" in arms_find.sentence(plans, tried, rows)
+
+
+def test_answers_without_numbers_are_an_error_by_themselves() -> None:
+    nan, fine = [said(token("\0", None))], [said(token("yes"))]
+    arms = [arm("a", {1024: fine, 2048: nan, 4096: nan}), arm("b", {1024: fine, 2048: nan, 4096: fine})]
+    rows = arms_agree.compare(arms)
+    assert [(row.tokens, row.verdict) for row in rows] == [(1024, "same"), (4096, "differs")]
+    plans = plans_of("a", "b")
+    found = [f for f in arms_find.findings(plans, arms, rows) if f.code == "X-NAN"]
+    assert [(f.where, f.severity) for f in found] == [("a", Severity.ERROR), ("b", Severity.ERROR)]
+    assert "a: no numbers at 2,048 and 4,096 tokens" in found[0].message
+    assert "At 1,024 they were numbers" in found[0].message
+    results = results_of(plans, arms, rows, found)
+    assert (results.good, results.broken_from_tokens) == (False, 2048)
+    assert "no numbers (NaN) from 2,048 tokens on with a and b" in arms_find.sentence(plans, arms, rows)
+    whole = [arm("a", {1024: fine}), arm("b", {1024: fine})]
+    assert not [f for f in arms_find.findings(plans, whole, arms_agree.compare(whole)) if f.code == "X-NAN"]
 
 
 def test_the_odd_one_is_the_suspect_wherever_it_stands() -> None:

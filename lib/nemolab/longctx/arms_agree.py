@@ -75,11 +75,11 @@ class Course:
 
 
 def compare(arms: Sequence[Measured]) -> tuple[Compared, ...]:
-    """Every comparison that the answers allow, by length."""
+    """Every comparison that the answers allow, by length. Two answers without numbers say nothing of each other."""
     lengths = sorted({point.tokens for arm in arms for point in arm.asked.points})
     first = reference(arms)
     ordered = [arm for arm in arms if arm.arm == first] + [arm for arm in arms if arm.arm != first]
-    return tuple(row for tokens in lengths for row in _at(ordered, tokens))
+    return tuple(row for tokens in lengths for row in _at(ordered, tokens) if row is not None)
 
 
 def reference(arms: Sequence[Measured]) -> str:
@@ -128,7 +128,7 @@ def offsets(pitches: Mapping[str, int], good: int, bad: int) -> list[str]:
     return [text for _, text in sorted(found)]
 
 
-def _at(arms: Sequence[Measured], tokens: int) -> Iterator[Compared]:
+def _at(arms: Sequence[Measured], tokens: int) -> Iterator[Compared | None]:
     first: tuple[str, Said] | None = None
     for arm in arms:
         cold = _cold(arm, tokens)
@@ -152,7 +152,9 @@ def _cold(arm: Measured, tokens: int) -> Said | None:
     return _said(arm, tokens, "cold")
 
 
-def _pair(tokens: int, arm: str, relation: Relation, against: str, first: Said, second: Said) -> Compared:
+def _pair(tokens: int, arm: str, relation: Relation, against: str, first: Said, second: Said) -> Compared | None:
+    if first.broken and second.broken:
+        return None
     verdict, moved, at, note = judge(first, second)
     return Compared(tokens, arm, relation, against, verdict, moved, at, note)
 
@@ -163,7 +165,7 @@ def judge(first: Said, second: Said) -> tuple[Verdict, float | None, int | None,
     if not (a and b):
         same = first.text == second.text
         return ("same" if same else "differs"), None, None, "no logprobs: the texts were compared"
-    if any(token.logprob is None for token in (*a, *b)):
+    if first.broken or second.broken:
         return "differs", None, 1, "a logprob is no number, as where NaN was computed"
     at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x.text != y.text), None)
     if at is None and len(a) != len(b):

@@ -25,6 +25,8 @@ def findings(plans: Sequence[Planned], arms: Sequence[Measured], rows: Sequence[
     """Failures, suspicious answers, and notes; what plan and lint say of the arms stands apart."""
     found = [finding for arm in arms for finding in failures(arm)]
     by_name = {plan.arm: plan for plan in plans}
+    for arm in arms:
+        found += _numbers(arm, by_name[arm.arm])
     for course in arms_agree.courses(rows):
         found += _of_course(course, by_name[course.arm])
     ties = [row for row in rows if row.verdict == "near tie"]
@@ -37,6 +39,31 @@ def findings(plans: Sequence[Planned], arms: Sequence[Measured], rows: Sequence[
         for note in arm.asked.notes:
             notes.setdefault(note, []).append(arm.arm)
     return found + [Finding("X-NOTE", Severity.INFO, note, where=", ".join(who)) for note, who in notes.items()]
+
+
+def broken_from(arm: Measured) -> int | None:
+    """The shortest prompt that got an answer without numbers."""
+    return min((point.tokens for point in arm.asked.points if point.broken), default=None)
+
+
+def _numbers(arm: Measured, plan: Planned) -> list[Finding]:
+    """Whether logits are numbers, whatever the weights: NaN needs nothing to be compared with."""
+    bad = broken_from(arm)
+    if bad is None:
+        return []
+    lengths = [point.tokens for point in arm.asked.points if point.broken]
+    good = max((p.tokens for p in arm.asked.points if p.said and not p.broken and p.tokens < bad), default=None)
+    text = f"{arm.arm}: no numbers at {' and '.join(f'{n:,}' for n in lengths)} tokens: the engine computed NaN."
+    if good is not None:
+        near = arms_agree.offsets(plan.pitches, good, bad)[:_OFFSETS]
+        text += f" At {good:,} they were numbers, with the same weights: length, or cache blocks further on, broke it."
+        text += f" Between the two lie {'; '.join(near)}." if near else ""
+    fix = (
+        "do not serve prompts of that length so; ask lengths in between, another chunk size, no prefix cache, another "
+        "release; report length and settings to the engine"
+    )
+    source = "state-spaces/mamba#1015, #1038; vllm-project/vllm#34865"
+    return [Finding("X-NAN", Severity.ERROR, text, fix, source, where=arm.arm)]
 
 
 def _needles(arms: Sequence[Measured]) -> list[Finding]:
@@ -97,6 +124,13 @@ def fastest(arms: Sequence[Measured]) -> tuple[Measured, Point] | None:
     return min(here, key=lambda pair: pair[1].cold_s or 0.0) if here else None
 
 
+def soonest(plans: Sequence[Planned]) -> Planned | None:
+    """The arm with the earliest planned first token at the longest length of all; None without a roofline."""
+    longest_asked = max((plan.bounds[-1].tokens for plan in plans if plan.bounds), default=0)
+    there = [plan for plan in plans if plan.bounds and plan.bounds[-1].tokens == longest_asked]
+    return min(there, key=lambda plan: plan.bounds[-1].assumed_s, default=None)
+
+
 def sentence(plans: Sequence[Planned], arms: Sequence[Measured], rows: Sequence[Compared]) -> str:
     """The page in one sentence."""
     best = fastest(arms)
@@ -106,6 +140,8 @@ def sentence(plans: Sequence[Planned], arms: Sequence[Measured], rows: Sequence[
     broken = [arm.arm for arm in arms if arm.failed]
     if broken:
         parts.append(f"{len(broken)} of {len(arms)} arms failed: {', '.join(broken)}")
+    if nan := [(bad, arm.arm) for arm in arms if (bad := broken_from(arm)) is not None]:
+        parts.append(f"no numbers (NaN) from {min(nan)[0]:,} tokens on with {' and '.join(name for _, name in nan)}")
     if rows:
         parts.append(_agreement(rows))
     return "; ".join(parts) + "."
@@ -126,10 +162,10 @@ def _time(plans: Sequence[Planned], arms: Sequence[Measured], arm: Measured, poi
 
 
 def _planned(plans: Sequence[Planned]) -> list[str]:
-    last = [plan.bounds[-1] for plan in plans if plan.bounds]
+    last = soonest(plans)
     parts = ["Nothing was measured"]
     if last:
-        bound = min(last, key=lambda bound: bound.assumed_s)
+        bound = last.bounds[-1]
         parts.append(
             f"planned for {bound.tokens:,} tokens: first token after {bound.assumed_s:,.1f} s, "
             f"{bound.bound_s:,.1f} s at the full peak"

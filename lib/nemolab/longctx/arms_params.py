@@ -79,6 +79,9 @@ class PriceResults(Results):
     agreed_to_tokens: Annotated[int | None, Unit("tokens", "higher")] = Field(
         description="longest prompt up to which all answers agree"
     )
+    broken_from_tokens: Annotated[int | None, Unit("tokens", "none")] = Field(
+        description="shortest prompt whose answer came without numbers: NaN"
+    )
     suspect_from_tokens: Annotated[int | None, Unit("tokens", "none")] = Field(
         description="first length beyond a cliff, as overflowing kernels make it"
     )
@@ -90,7 +93,7 @@ def results_of(
     """The results that the notebook publishes."""
     best = arms_find.fastest(arms)
     bound = next(p for p in plans if p.arm == best[0].arm).bound(best[1].tokens) if best else None
-    planned = min((p for p in plans if p.bounds), key=lambda p: p.bounds[-1].assumed_s, default=None)
+    planned = arms_find.soonest(plans)
     point = best[1] if best else None
     savings = [
         1 - p.again_s / p.cold_s
@@ -116,6 +119,7 @@ def results_of(
         planner_off=_rounded(planner_off(plans, arms), 4),
         agreeing=not any(row.serious for row in rows) if rows else None,
         agreed_to_tokens=arms_agree.agreed_to(rows),
+        broken_from_tokens=min((bad for arm in arms if (bad := arms_find.broken_from(arm)) is not None), default=None),
         suspect_from_tokens=min(cliffs, default=None),
     )
 

@@ -113,8 +113,10 @@ def _context(profile: Profile, plan: Plan | None) -> int:
 
 
 def _pitches(plan: Plan) -> dict[str, int]:
-    """Elements for each token in the tensors that a step or a cache holds, on one GPU."""
+    """Elements for each token in the tensors that can pass 2^31 bytes, on one GPU: those of a step only where it holds
+    so many tokens, for a chunked prefill never sees the whole prompt."""
     arch, tensor = plan.request.model.shape, plan.request.parallel.tensor_parallel_size
+    chunk = plan.request.max_num_batched_tokens
     heads = arch.num_key_value_heads * arch.head_dim
     split = {
         "Mamba input projection": 2 * arch.mamba_intermediate
@@ -126,4 +128,5 @@ def _pitches(plan: Plan) -> dict[str, int]:
         "keys or values": heads,
         "keys and values": 2 * heads,
     }
-    return {"hidden state": arch.hidden_size} | {name: size // tensor for name, size in split.items() if size}
+    sizes = {"hidden state": arch.hidden_size} | {name: size // tensor for name, size in split.items() if size}
+    return {name: size for name, size in sizes.items() if name.startswith("keys") or 2 * size * chunk >= 2**31}

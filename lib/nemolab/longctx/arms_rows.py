@@ -43,6 +43,11 @@ class Said:
     text: str
     tokens: tuple[Token, ...]
 
+    @property
+    def broken(self) -> bool:
+        """Whether the engine computed no numbers: it sends no logprob where there is NaN."""
+        return any(token.logprob is None for token in self.tokens)
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -69,6 +74,11 @@ class Point:
     beside_s: float | None = None
     found: bool = False
     said: tuple[Said, ...] = ()
+
+    @property
+    def broken(self) -> bool:
+        """Whether any of its answers came without numbers."""
+        return any(each.broken for each in self.said)
 
     @property
     def warm(self) -> bool:

@@ -79,9 +79,13 @@ def findings(rows: Sequence[Row], lengths: Sequence[Length], wanted: float, note
             text = f"{length.right} does not settle {percent(wanted)}."
             need = f"with every answer right, {settles(wanted)} independent ones would"
             out.append(Finding("X-UNPROVEN", Severity.WARNING, text, f"more texts: {need}", where=where))
+    assumed: dict[float, list[str]] = {}
+    for length in lengths:
         if length.right.assumed:
-            text = f"How alike answers on one text are was assumed ({length.right.rho}), not measured."
-            out.append(Finding("X-ASSUMED", Severity.INFO, text, where=where))
+            assumed.setdefault(length.right.rho, []).append(f"{length.tokens:,}")
+    for rho, at in assumed.items():
+        text = f"How alike answers on one text are was assumed ({rho}), not measured."
+        out.append(Finding("X-ASSUMED", Severity.INFO, text, where=f"{', '.join(at)} tokens"))
     return out
 
 
