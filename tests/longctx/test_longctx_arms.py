@@ -132,6 +132,21 @@ def test_arms_are_planned_by_what_they_change() -> None:
     assert shared == {"chunk 16384", "bf16 KV"}  # a block of its own size each; without cache there is none to name
 
 
+@pytest.mark.parametrize(
+    ("changes", "dummy"),
+    [
+        ({"extra_args": "--load-format dummy --no-enable-flashinfer-autotune"}, True),
+        ({"extra_args": "--load-format=dummy"}, True),
+        ({"settings": ("args.load-format=dummy",)}, True),
+        ({"extra_args": "--load-format auto", "settings": ("args.load-format=dummy",)}, False),
+        ({}, False),
+    ],
+)
+def test_dummy_weights_are_known(changes: dict[str, Any], dummy: bool) -> None:
+    (planned,) = arms_plan.look_at(replace(NANO, arms=(Arm("a"),), **changes))
+    assert planned.without_weights is dummy
+
+
 def test_lengths_beyond_the_context_are_cut_once() -> None:
     (plan,) = arms_plan.look_at(PriceSpec("miniature_llamacpp", (512, 100_000, 200_000)))
     assert plan.context == 16_384
@@ -247,6 +262,11 @@ def test_answers_without_numbers_are_an_error_by_themselves() -> None:
     results = results_of(plans, arms, rows, found)
     assert (results.good, results.broken_from_tokens) == (False, 2048)
     assert "no numbers (NaN) from 2,048 tokens on with a and b" in arms_find.sentence(plans, arms, rows)
+    dummy = [replace(plan, without_weights=True) for plan in plans]
+    noise = [f for f in arms_find.findings(dummy, arms, rows[:1]) if f.code == "X-NAN"]
+    assert [f.severity for f in noise] == [Severity.INFO, Severity.INFO], "dummy weights cause it by themselves"
+    assert "128,000" in noise[0].message
+    assert "NaN" not in arms_find.sentence(dummy, arms, rows)
     whole = [arm("a", {1024: fine}), arm("b", {1024: fine})]
     assert not [f for f in arms_find.findings(plans, whole, arms_agree.compare(whole)) if f.code == "X-NAN"]
 

@@ -47,11 +47,23 @@ def broken_from(arm: Measured) -> int | None:
 
 
 def _numbers(arm: Measured, plan: Planned) -> list[Finding]:
-    """Whether logits are numbers, whatever the weights: NaN needs nothing to be compared with."""
+    """Whether logits are numbers: NaN needs nothing to be compared with. Dummy weights cause it by themselves.
+
+    vLLM 0.22.0 draws every parameter from +-0.001 (model_loader/weight_utils.py), also A of the Mamba heads, which its
+    loader would have made negative (mamba_mixer2.py). With A = 0.001 and a step of softplus(0) = 0.693 a state grows by
+    exp(0.000693) a token, and passes float32 after 127,908 tokens.
+    """
     bad = broken_from(arm)
     if bad is None:
         return []
     lengths = [point.tokens for point in arm.asked.points if point.broken]
+    if plan.without_weights:
+        text = (
+            f"{arm.arm}: no numbers at {' and '.join(f'{n:,}' for n in lengths)} tokens, as dummy weights make it: the "
+            "state of a Mamba head whose A was drawn positive grows past float32 within some 128,000 tokens; trained "
+            "heads forget. Times and memory are real."
+        )
+        return [Finding("X-NAN", Severity.INFO, text, "", "vLLM 0.22.0 source, mamba_mixer2.py", where=arm.arm)]
     good = max((p.tokens for p in arm.asked.points if p.said and not p.broken and p.tokens < bad), default=None)
     text = f"{arm.arm}: no numbers at {' and '.join(f'{n:,}' for n in lengths)} tokens: the engine computed NaN."
     if good is not None:
@@ -140,7 +152,8 @@ def sentence(plans: Sequence[Planned], arms: Sequence[Measured], rows: Sequence[
     broken = [arm.arm for arm in arms if arm.failed]
     if broken:
         parts.append(f"{len(broken)} of {len(arms)} arms failed: {', '.join(broken)}")
-    if nan := [(bad, arm.arm) for arm in arms if (bad := broken_from(arm)) is not None]:
+    trained = {plan.arm for plan in plans if not plan.without_weights}
+    if nan := [(bad, arm.arm) for arm in arms if arm.arm in trained and (bad := broken_from(arm)) is not None]:
         parts.append(f"no numbers (NaN) from {min(nan)[0]:,} tokens on with {' and '.join(name for _, name in nan)}")
     if rows:
         parts.append(_agreement(rows))

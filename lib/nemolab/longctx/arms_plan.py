@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from nemolab.core.errors import UsageError
 from nemolab.core.finding import Finding, Severity
@@ -48,6 +49,7 @@ class Planned:
     other_types: bool
     findings: tuple[Finding, ...]
     open_errors: int
+    without_weights: bool = False
 
     def bound(self, tokens: int) -> Bound | None:
         """The roofline at a length."""
@@ -103,7 +105,14 @@ def plan_arm(spec: PriceSpec, arm: Arm) -> Planned:
         other_types=any("dtype" in word or "quantization" in word for word in arm.settings),
         findings=tuple(replace(finding, where=arm.name) for finding in found),
         open_errors=sum(f.severity is Severity.ERROR and f.code not in named for f in found),
+        without_weights=_dummy(spec, profile),
     )
+
+
+def _dummy(spec: PriceSpec, profile: Profile) -> bool:
+    words = spec.extra_args.replace("=", " ").split()
+    asked = dict(pairwise(words)).get("--load-format")
+    return (asked or profile.args.get("load-format")) == "dummy"
 
 
 def _context(profile: Profile, plan: Plan | None) -> int:
