@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 from nemolab.core.intervals import Quantile
-from nemolab.longctx import look
+from nemolab.longctx import conclude, look
+from nemolab.longctx.failures import Outcome
+from nemolab.longctx.rows import Row
 from nemolab.longctx.stats import Clustered, clustered
 from nemolab.longctx.summary import Length
 
@@ -23,3 +25,26 @@ def test_times_that_were_not_measured_are_left_out() -> None:
     assert look.ttft_sentence(found) == (
         "512 tokens: cold 0.11 s; 8,192 tokens: cold 0.11 s, warm 0.11 s; 65,536 tokens: not measured"
     )
+
+
+def test_a_wait_that_no_cache_spares_is_named() -> None:
+    seen = Quantile(0.5, 7.5, 7.0, 8.0, 3)
+    lengths = [length(262_144, seen, seen), length(1_048_064, seen, seen)]
+
+    def row(tokens: int, cached: int | None, ttft_s: float) -> Row:
+        return Row(
+            id=f"a/{tokens}/0/0", task="niah_single_1", length=tokens, seed=0, question=0, control="", built=tokens,
+            counted=tokens, cached=cached, warm=True, depth=0.5, offset=1, sha256="", expected=(), given=(), answer="",
+            outcome=Outcome.CORRECT, why="", correct=True, precision=1.0, recall=1.0, ruler=1.0, finish_reason="stop",
+            ttft_s=ttft_s, total_s=ttft_s, thought_chars=0, completion_tokens=9, lag_s=0.0,
+        )  # fmt: skip
+
+    def said(*rows: Row) -> list[str]:
+        return [f"{f.where}: {f.message}" for f in conclude.findings(rows, lengths, 0.8) if f.code == "X-TEXT"]
+
+    slow = [row(1_048_064, 1_048_016, seconds) for seconds in (3.4, 3.7, 4.2)]
+    (found,) = said(row(262_144, 261_936, 0.8), *slow)
+    assert found.startswith("1,048,064 tokens: ")
+    assert "still waits 3.7 s" in found
+    assert said(row(262_144, 261_936, 0.8)) == [], "too short a wait to speak of"
+    assert said(row(1_048_064, 16_320, 7.5), row(1_048_064, None, 7.5)) == [], "the prompt was computed"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
 from nemolab.core.finding import Finding, Severity
@@ -13,6 +14,7 @@ from nemolab.longctx.rows import Row
 from nemolab.longctx.stats import claim
 from nemolab.longctx.summary import Length, holds_to, suspect, unanswered
 
+_WHOLE, _SLOW_S = 0.99, 1.0  # share of a prompt from the cache, and a wait that is worth a word
 _PROMPT_FIX = {
     Outcome.REFUSED_LENGTH: "raise the engine's maximum length, or ask for less",
     Outcome.TRUNCATED: "find who cuts: a server default, a proxy, a client's history limit",
@@ -79,6 +81,7 @@ def findings(rows: Sequence[Row], lengths: Sequence[Length], wanted: float, note
             text = f"{length.right} does not settle {percent(wanted)}."
             need = f"with every answer right, {settles(wanted)} independent ones would"
             out.append(Finding("X-UNPROVEN", Severity.WARNING, text, f"more texts: {need}", where=where))
+    out += _reading(rows, lengths)
     assumed: dict[float, list[str]] = {}
     for length in lengths:
         if length.right.assumed:
@@ -87,6 +90,27 @@ def findings(rows: Sequence[Row], lengths: Sequence[Length], wanted: float, note
         text = f"How alike answers on one text are was assumed ({rho}), not measured."
         out.append(Finding("X-ASSUMED", Severity.INFO, text, where=f"{', '.join(at)} tokens"))
     return out
+
+
+def _reading(rows: Sequence[Row], lengths: Sequence[Length]) -> list[Finding]:
+    """What a cache cannot spare: the server cuts a text into tokens each time. A million take a core some seconds
+    (vllm-project/vllm#24910; measured: 3.7 s, vLLM 0.22.0)."""
+    for length in reversed(lengths):
+        hits = [
+            row.ttft_s
+            for row in rows
+            if row.length == length.tokens and row.ttft_s and row.cached and row.counted
+            if row.cached >= _WHOLE * row.counted
+        ]
+        if hits and (usual := median(hits)) >= _SLOW_S:
+            text = (
+                f"With {percent(_WHOLE)} of the prompt and more from the cache, a question still waits {usual:.1f} s: "
+                "the server reads the text and cuts it into tokens."
+            )
+            fix = "send=ids, which leaves that to the client"
+            where = f"{length.tokens:,} tokens"
+            return [Finding("X-TEXT", Severity.INFO, text, fix, "vllm-project/vllm#24910", where=where)]
+    return []
 
 
 def results(rows: Sequence[Row], lengths: Sequence[Length], wanted: float) -> dict[str, Any]:
