@@ -513,7 +513,7 @@ def test_two_batch_sizes_of_llama_cpp_agree_and_a_broken_arm_is_a_result(
     assert live.values["agreeing"]
     assert live.values["agreed_to_tokens"] == 2048
     assert live.values["warm_saving"] > 0.5
-    assert live.values["decode_ms"] > 0
+    assert live.values["decode_ms"] != 0, "a client that read all at once measured nothing"
     assert (live.values["arms"], live.values["arms_failed"]) == (3, 1)
     assert not live.values["good"]
     assert "X-NEEDLE" not in live.codes  # the miniature finds them all

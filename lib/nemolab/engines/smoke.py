@@ -31,6 +31,7 @@ from nemolab.engines.smoke_launch import SmokeSpec, launch
 Progress = Callable[[float, float | None, str | None], None]
 _STAGES = ("start", "probe", "needles", "stop")
 _REQUEST_S = 180.0  # the first requests of a GPU engine wait for kernels to be compiled
+_ENDING_S = 10.0
 _RETURNED_MIB = 512  # memory of a GPU that may be missing after the stop: other processes come and go
 
 
@@ -195,8 +196,16 @@ def _with_stop(report: SmokeReport, server: Server, free: dict[int, int] | None)
     process.stop(server)
     seconds = round(time.monotonic() - began, 3)
     still = any(known.id == server.id and known.running for known in state.every())
-    missing = _missing(free)
-    return replace(report, stop=Stop(seconds, not still, _closed(server.port), missing, len(marked(server.id))))
+    left = _left_running(server.id)
+    return replace(report, stop=Stop(seconds, not still, _closed(server.port), _missing(free), left))
+
+
+def _left_running(server_id: str) -> int:
+    """Processes that the server left; on a busy machine those that were ended take a moment to go."""
+    deadline = time.monotonic() + _ENDING_S
+    while (found := len(marked(server_id))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return found
 
 
 def _closed(port: int) -> bool:

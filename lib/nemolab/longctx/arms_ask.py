@@ -148,7 +148,7 @@ class _Round:
         after = await self._metrics()
         decode = spent(before, after, "decode")
         steps = (got.completion_tokens or 0) - 1
-        step = decode / steps if decode and steps > 0 else got.tpot_s
+        step = decode / steps if decode and steps > 0 else got.tpot_s or None  # a starved client reads all at once: 0
         by: Clock = "" if step is None else "engine" if decode and steps > 0 else "client"
         text = got.reasoning + got.content
         return replace(
