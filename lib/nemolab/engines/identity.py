@@ -6,7 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 
-MARK = "NEMOLAB_SERVER"  # in the environment of an engine and of all that it starts: the id of the server
+MARK = "NEMOLAB_SERVER"  # in the environment of an engine and of all that it starts: see `state.mark`
 _PROC = Path("/proc")
 
 

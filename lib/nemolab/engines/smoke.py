@@ -203,7 +203,7 @@ def _with_stop(report: SmokeReport, server: Server, free: dict[int, int] | None)
 def _left_running(server_id: str) -> int:
     """Processes that the server left; on a busy machine those that were ended take a moment to go."""
     deadline = time.monotonic() + _ENDING_S
-    while (found := len(marked(server_id))) and time.monotonic() < deadline:
+    while (found := len(marked(state.mark(server_id)))) and time.monotonic() < deadline:
         time.sleep(0.05)
     return found
 

@@ -101,6 +101,11 @@ def clock(iso: str) -> str:
     return then.strftime("%H:%M" if then.date() == datetime.now().date() else "%Y-%m-%d %H:%M")
 
 
+def mark(server_id: str) -> str:
+    """What names a server among all that run on this machine; ids are given anew in each state folder."""
+    return str(folder() / server_id)
+
+
 def folder() -> Path:
     """Where the files are."""
     return paths.state() / "servers"

@@ -112,7 +112,7 @@ class Supervisor:
 
         self.process = subprocess.Popen(
             order.argv,
-            env=os.environ | order.env | {MARK: order.id},
+            env=os.environ | order.env | {MARK: state.mark(order.id)},
             cwd=order.cwd,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
