@@ -19,13 +19,17 @@ from nemolab.engines.serving_run import Asked, Running
 from nemolab.engines.serving_spec import ServeSpec
 
 FIXTURES = Path(__file__).parent / "fixtures"
+# Log, model, and the settings of the launch beside one H200.
+NANO = {"max_num_batched_tokens": 16_384}
+MILLION = {
+    **NANO, "max_model_len": 1 << 20, "gpu_memory_utilization": 0.8, "mamba_cache_mode": "align",
+    "max_running_requests": 16,
+}  # fmt: skip
 CASES: list[tuple[str, str, dict[str, Any]]] = [
-    (
-        "vllm-0.22.0-h200-nano-dummy",
-        "nano-bf16",
-        {"kv_cache_dtype": "fp8", "max_num_batched_tokens": 16_384, "max_running_requests": 128},
-    ),
+    ("vllm-0.22.0-h200-nano-dummy", "nano-bf16", {**NANO, "kv_cache_dtype": "fp8", "max_running_requests": 128}),
     ("vllm-0.22.0-h200-ultra-depth9", "ultra-bf16@9", {"max_num_batched_tokens": 32_768, "max_running_requests": 64}),
+    ("vllm-0.22.0-h200-nano-1m-fp8", "nano-bf16", {**MILLION, "kv_cache_dtype": "fp8"}),
+    ("vllm-0.22.0-h200-nano-1m-bf16", "nano-bf16", MILLION),
 ]
 
 
@@ -36,7 +40,7 @@ def report(name: str) -> LogReport:
 @pytest.mark.parametrize(("log", "model", "options"), CASES)
 def test_the_plan_is_what_the_engine_printed(log: str, model: str, options: dict[str, Any]) -> None:
     printed = {name: float(q.value) for name, q in report(log).capacity.items()}
-    asked = models.request(model, "h200", max_model_len=262_144, gpu_memory_utilization=0.9, **options)
+    asked = models.request(model, "h200", **{"max_model_len": 262_144, "gpu_memory_utilization": 0.9, **options})
     planned = serving_prepare.in_log(models.plan(asked))
     assert planned["attention_block"] == printed["attention_block"]
     assert planned["weights"] == pytest.approx(printed["weights"], rel=0.002)
@@ -50,6 +54,25 @@ def test_the_phases_of_a_real_start_are_all_timed(log: str, model: str, options:
     seen = {phase.name: phase.seconds for phase in report(log).phases}
     assert {"weights", "torch.compile", "Mamba kernel warm-up and profiling", "CUDA graphs"} <= seen.keys()
     assert max(seen, key=lambda name: seen[name] or 0.0) == "Mamba kernel warm-up and profiling"
+
+
+def test_a_newer_release_is_read_and_planned_alike() -> None:
+    seen = report("vllm-0.26.0-h200-miniature")
+    assert seen.version == "0.26.0"
+    assert seen.ready
+    assert [phase.name for phase in seen.phases][-3:] == ["KV cache and graph memory", "CUDA graphs", "API server"]
+    printed = {name: float(q.value) for name, q in seen.capacity.items()}
+    asked = models.request(
+        "miniature",
+        "h200",
+        max_model_len=65_536,
+        mamba_cache_mode="align",
+        available_kv=4 << 30,
+        engine_version="0.26.0",
+    )
+    planned = serving_prepare.in_log(models.plan(asked))
+    assert planned["attention_block"] == printed["attention_block"]
+    assert planned["kv_tokens"] == pytest.approx(printed["kv_tokens"], rel=0.001)
 
 
 def test_a_tokenizer_without_think_tokens_is_named() -> None:
