@@ -56,13 +56,19 @@ def test_arms_are_read() -> None:
         (["a: =1"], "not a setting"),
         (["a: args.x='1"], "not an arm"),
         (["a:", "b:", "a: args.x=1"], "two arms are called 'a'"),
-        (["a: upto=much"], "'much' is not a length"),
+        (["a: upto=much"], "arm a, upto: 'much' is not a length"),
         (["a: upto=1K upto=2K"], "upto is said twice"),
     ],
 )
 def test_arms_that_cannot_be_read(arms: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         parse_arms(arms)
+
+
+@pytest.mark.parametrize("lengths", ["32K,much", "0", "32K,"])
+def test_lengths_that_cannot_be_read_name_the_parameter(lengths: str) -> None:
+    with pytest.raises(UsageError, match=r"^lengths: '"):
+        PriceParams(lengths=lengths).spec()
 
 
 @pytest.mark.parametrize(
@@ -327,6 +333,26 @@ def plans_of(*names: str) -> list[arms_plan.Planned]:
 
 
 # What it means
+
+
+def test_what_lint_refuses_is_said_where_the_verdict_is() -> None:
+    arms = (Arm("a"), Arm("b", ("args.max-num-batched-tokens=many",)))
+    plans = arms_plan.look_at(replace(NANO, arms=arms))
+    tried = [measure(one) for one in replace(NANO, arms=arms).each()]
+    found = arms_find.findings(plans, tried, ())
+    assert [(finding.code, finding.where) for finding in found] == [("F-INT", "b")]
+    assert not results_of(plans, tried, (), found).good
+    assert arms_find.sentence(plans, tried, ()).endswith("every arm fits; errors in the launch of b.")
+    started = [Measured("a", "started"), Measured("b", "started")]  # it runs after all: not a fault of its answers
+    assert arms_find.findings(plans, started, ()) == []
+
+
+def test_the_axis_has_room_for_the_names_of_its_ends() -> None:
+    for lengths in ((32_768, 1_048_448), (512,)):
+        plans = arms_plan.look_at(replace(NANO, lengths=lengths))
+        axis = arms_look.time_figure(plans, ()).layout.xaxis
+        assert 10 ** axis.range[0] < 0.9 * lengths[0]
+        assert 10 ** axis.range[1] > 1.1 * lengths[-1]
 
 
 def test_the_sentence_is_for_a_stakeholder() -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from nemolab.core.finding import Severity
 from nemolab.engines import profile as profiles
-from nemolab.longctx import enable
+from nemolab.longctx import enable, enable_look, enable_memory
 from nemolab.longctx.enable import EnableSpec, Enabling
 from nemolab.longctx.enable_case import SWITCHES
+from nemolab.longctx.enable_climb import Climb
 
 VLLM = "ultra_nvfp4_4xb200_vllm:long-context"
 SGLANG = "ultra_nvfp4_4xb200_sglang:long-context"
@@ -144,3 +146,14 @@ def test_a_profile_by_path_is_compared_with_its_own_file(tmp_path: Path) -> None
         (tmp_path / path.name).write_text(path.read_text().replace("max-num-seqs: 128", "max-num-seqs: 96"))
     found = look(f"{tmp_path}/nano_bf16_1xh200_vllm.yaml:long-context")
     assert {row["what"]: row["at 256K"] for row in found.lost}["max-num-seqs"] == "96"
+
+
+def test_a_small_models_first_token_is_not_nothing() -> None:
+    found = look("miniature_vllm:long-context")
+    assert all(cost.prefill_s > 0 and cost.step_ms > 0 for cost in found.costs)
+    assert not any(row[name].startswith("0.0 ") for row in enable_memory.rows(found.costs) for name in row)
+    none = replace(
+        found, costs=(replace(found.costs[0], prefill_s=0.0), *found.costs[1:])
+    )  # as older recordings have it
+    (planned,) = enable_look.figure(none, Climb()).data
+    assert list(planned.x) == [cost.tokens for cost in found.costs[1:]]

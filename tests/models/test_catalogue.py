@@ -132,3 +132,9 @@ def test_a_local_checkpoint_keeps_its_own_precision(
 def test_ultra_s_config_is_ultra() -> None:
     assert catalogue.find("ultra-bf16").architecture == catalogue.find("teacher-stem").architecture
     assert next(m for m in catalogue.entries().values() if m.architecture == families.ULTRA).family == "ultra"
+
+
+@pytest.mark.parametrize("name", ["", " ", "@4", "/"])
+def test_no_name_is_no_model(name: str) -> None:
+    with pytest.raises(UsageError, match="no model is named"):
+        catalogue.find(name)

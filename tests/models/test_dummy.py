@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,12 +59,48 @@ def test_what_cannot_be_written_is_refused_and_nothing_is_left(tmp_path: Path) -
         ("ultra-nvfp4@9", tmp_path / "a", checkpoints.MINIATURE, "quantised"),
         ("nano-bf16", full, checkpoints.MINIATURE, "not an empty folder"),
         ("nano-bf16", tmp_path / "b", tmp_path, r"no tokenizer\.json"),
+        ("nano-bf16", tmp_path / "full" / "kept" / "b", checkpoints.MINIATURE, "cannot be made"),
+        ("nano-bf16", tmp_path / "b", _tokenizer(tmp_path / "many", 131_073), "131,073 tokens"),
+        ("nano-bf16", tmp_path / "b", _tokenizer(tmp_path / "broken", None), "not a tokenizer"),
     )
     for name, out, tokenizer, message in cases:
         with pytest.raises(UsageError, match=message):
             dummy.write(models.find(name), out, tokenizer)
-    assert [path.name for path in tmp_path.iterdir()] == ["full"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["broken", "full", "many"]
     assert (full / "kept").read_text() == "mine"
+
+
+def _tokenizer(folder: Path, tokens: int | None) -> Path:
+    folder.mkdir()
+    model = {"vocab": {"a": 0}} if tokens else {}
+    document = {"model": model, "added_tokens": [{"id": (tokens or 1) - 1, "content": "<last>"}]}
+    (folder / "tokenizer.json").write_text(json.dumps(document))
+    return folder
+
+
+def test_an_empty_folder_that_is_there_stays_the_folder_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, link = tmp_path / "here", tmp_path / "link"
+    here.mkdir()
+    link.symlink_to(here)
+    monkeypatch.chdir(here)
+    before = here.stat().st_ino
+    dummy.write(models.find("nano-bf16"), Path("."), checkpoints.MINIATURE / "tokenizer.json")
+    assert (link.is_symlink(), here.stat().st_ino) == (True, before)
+    assert sorted(path.name for path in link.iterdir()) == sorted(["config.json", *dummy.TOKENIZER_FILES])
+
+
+def test_a_folder_of_quantised_weights_is_not_sent_to_a_model_that_there_is_not(tmp_path: Path) -> None:
+    quantised = replace(models.find("nano-fp8"), family="local")
+    with pytest.raises(UsageError, match="quantised") as found:
+        dummy.write(quantised, tmp_path / "a", checkpoints.MINIATURE)
+    assert "local-bf16" not in found.value.fix
+
+
+def test_the_command_says_that_mtp_is_left_out(tmp_path: Path) -> None:
+    made = CliRunner().invoke(app, ["models", "ultra-bf16", "--dummy", str(tmp_path / "u")])
+    assert made.exit_code == 0, made.output
+    assert "without its MTP layers" in made.output
+    assert "1,023.2 GiB" in made.output  # of 1,044.1 with MTP
 
 
 def test_the_command_writes_and_says_how_large(tmp_path: Path) -> None:
@@ -76,5 +113,5 @@ def test_the_command_writes_and_says_how_large(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [["--dummy", "x"], ["nano-bf16", "--tokenizer", "x"]])
 def test_the_command_wants_both(words: list[str]) -> None:
     asked = CliRunner().invoke(app, ["models", *words])
-    assert asked.exit_code == 2
-    assert "--dummy" in asked.output
+    assert isinstance(asked.exception, UsageError)
+    assert "nemolab models NAME --dummy DIR" in asked.exception.fix

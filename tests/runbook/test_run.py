@@ -126,13 +126,42 @@ def test_a_corrected_notebook_takes_the_measurements_of_the_run_before(lab: Tiny
     assert "Measured before." in (lab.folders()[1] / "index.html").read_text()
     assert f"of run {measured.run_id} of" in (lab.folders()[1] / "01_a.html").read_text()
 
-    other = cell.format(3).replace("0.05 * p.n", "0.07 * p.n")  # another question: asked anew
+    chained = lab.nemolab("run", "--recorded", str(lab.folders()[1]))  # the first run may lie elsewhere by now
+    assert (chained.code, lab.last().measured_in, lab.last().measured) == (0, measured.run_id, measured.started)
+    assert "anew" not in chained.all
+    page = (lab.folders()[2] / "index.html").read_text()
+    assert ("nemolab run runbooks/book.yaml" in page, "Not all:" in page) == (True, False)
+
+    other = cell.format(3).replace("0.05 * p.n", "0.07 * p.n")  # another question: asked anew, and said so
     lab.write("tiny", notebook(other, publish=publish.format(1)))
-    assert lab.nemolab("run", "--recorded", measured.run_id).code == 0
-    assert by_id(lab.last(), "a").results["total"]["value"] != total
-    again = lab.nemolab("run", "--recorded", derived.run_id)
-    assert (again.code, f"--recorded {measured.run_id}" in again.err) == (2, True)
+    asked = lab.nemolab("run", "--recorded", measured.run_id)
+    mixed = by_id(lab.last(), "a")
+    assert (asked.code, mixed.anew) == (0, tuple(mixed.recordings))
+    assert "measured anew, on this machine: measure-" in asked.all
+    assert "<b>Not all:</b> measure-" in (lab.folders()[3] / "index.html").read_text()
+    assert mixed.results["total"]["value"] != total
+    again = lab.nemolab("run", "--recorded", lab.last().run_id)
+    assert (again.code, f"--recorded {measured.run_id}, whose" in again.err) == (2, True)
     assert lab.nemolab("run", "--recorded", measured.run_id, "--fresh").code == 2
+
+
+def test_a_run_on_recordings_goes_on_as_one(lab: TinyLab) -> None:
+    measure = notebook(
+        "took = replay.recorded(measure)(0.05 * p.n)", publish="results.publish(TinyResults(total=took))"
+    )
+    lab.write("measure", measure)
+    lab.write("tiny", notebook())
+    lab.book([step("a", "measure"), step("b")])
+    assert lab.nemolab("run", "book").code == 0
+    measured = lab.last()
+    lab.write("tiny", notebook("1 / 0"))
+    assert lab.nemolab("run", "--recorded", measured.run_id).code == 3
+    lab.write("tiny", notebook())
+
+    resumed = lab.nemolab("run", "--resume", lab.last().run_id)
+    assert (resumed.code, lab.last().measured_in) == (0, measured.run_id), resumed.all
+    assert [s.anew for s in lab.last().steps] == [(), ()]
+    assert [f.message for f in check_report(lab.folders()[1])] == []
 
 
 # jupyter_client's default path of IPC sockets is relative: kernels side by side answer each other, or hang.

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nemolab.core.errors import UsageError
+
 if TYPE_CHECKING:
     from nemolab.models import Model
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON, with sources.")
 @click.option("--dummy", "out", metavar="DIR", help="Write config.json and a tokenizer there, for --load-format dummy.")
 @click.option(
-    "--tokenizer", metavar="DIR", help="With --dummy: folder with tokenizer.json; the miniature's unless given."
+    "--tokenizer", metavar="PATH", help="With --dummy: tokenizer.json or its folder; the miniature's unless given."
 )
 def models(name: str | None, as_json: bool, out: str | None, tokenizer: str | None) -> None:
     """List the checkpoints that the lab knows, or show one: architecture, sizes, formats, sources.
@@ -33,6 +35,8 @@ def models(name: str | None, as_json: bool, out: str | None, tokenizer: str | No
     from nemolab import models as lib
 
     if out is not None or tokenizer is not None:
+        if as_json:
+            raise UsageError("--json prints, --dummy writes", where="models", fix="one after the other")
         _dummy(name, out, tokenizer)
         return
     if name is None:
@@ -52,13 +56,20 @@ def models(name: str | None, as_json: bool, out: str | None, tokenizer: str | No
 def _dummy(name: str | None, out: str | None, tokenizer: str | None) -> None:
     from nemolab import models as lib
     from nemolab.models import checkpoints, dummy
-    from nemolab.models.units import gib
 
-    if name is None or out is None:
-        raise click.UsageError("--dummy DIR needs a model, and --tokenizer needs --dummy DIR")
+    if not name or not out:
+        raise UsageError("a model and a folder are needed", where="models", fix="nemolab models NAME --dummy DIR")
     model = lib.find(name)
-    dummy.write(model, Path(out), Path(tokenizer).expanduser() if tokenizer else checkpoints.MINIATURE)
-    click.echo(f"{out}: {model.name}, {gib(model.size):,.1f} GiB on the GPU; load it with --load-format dummy")
+    written = dummy.write(
+        model, Path(out).expanduser(), Path(tokenizer).expanduser() if tokenizer else checkpoints.MINIATURE
+    )
+    mtp = ", without its MTP layers" if model.shape.has_mtp else ""
+    whose = "" if tokenizer else "; the tokenizer is the miniature's"
+    click.echo(f"{out}: {written.name}{mtp}; --load-format dummy makes {_size(written.size)} of weights up{whose}")
+
+
+def _size(size: float) -> str:
+    return f"{size / (1 << 30):,.1f} GiB" if size >= 1 << 30 else f"{size / (1 << 20):,.1f} MiB"
 
 
 def _list(entries: list[Model]) -> None:

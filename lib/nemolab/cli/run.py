@@ -72,7 +72,9 @@ def run(
       nemolab run --recorded 20260115-101500-3f9a   its measurements, with the notebooks and library of today
     """
     if not (runbook or resume or replay or recorded):
-        raise UsageError("say what to run: RUNBOOK, --resume RUN or --replay RUN", fix="`nemolab list` shows both")
+        raise UsageError(
+            "say what to run: RUNBOOK, --resume RUN, --replay RUN or --recorded RUN", fix="`nemolab list` shows them"
+        )
     if sum(map(bool, (resume, replay, recorded))) > 1:
         raise UsageError("--resume, --replay and --recorded exclude each other", fix="keep one")
     if not dry_run:

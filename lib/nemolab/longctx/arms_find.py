@@ -22,8 +22,11 @@ _SUSPECT = {
 
 
 def findings(plans: Sequence[Planned], arms: Sequence[Measured], rows: Sequence[Compared]) -> list[Finding]:
-    """Failures, suspicious answers, and notes; what plan and lint say of the arms stands apart."""
+    """Failures, suspicious answers, and notes; where nothing was measured, what plan and lint refuse. All else that
+    they say of the arms stands apart."""
     found = [finding for arm in arms for finding in failures(arm)]
+    if not any(arm.state != "planned" for arm in arms):
+        found += [finding for plan in plans for finding in plan.findings if _refused(plan, finding)]
     by_name = {plan.arm: plan for plan in plans}
     for arm in arms:
         found += _numbers(arm, by_name[arm.arm])
@@ -39,6 +42,10 @@ def findings(plans: Sequence[Planned], arms: Sequence[Measured], rows: Sequence[
         for note in arm.asked.notes:
             notes.setdefault(note, []).append(arm.arm)
     return found + [Finding("X-NOTE", Severity.INFO, note, where=", ".join(who)) for note, who in notes.items()]
+
+
+def _refused(plan: Planned, finding: Finding) -> bool:
+    return finding.severity is Severity.ERROR and bool(plan.open_errors or plan.fits is False)
 
 
 def broken_from(arm: Measured) -> int | None:
@@ -185,6 +192,8 @@ def _planned(plans: Sequence[Planned]) -> list[str]:
         )
     full = [plan.arm for plan in plans if plan.fits is False]
     parts.append(f"does not fit: {', '.join(full)}" if full else "every arm fits" if last else "no plan")
+    if refused := [plan.arm for plan in plans if plan.open_errors and plan.fits is not False]:
+        parts.append(f"errors in the launch of {', '.join(refused)}")
     return parts
 
 

@@ -79,6 +79,15 @@ def plan_findings(plans: Sequence[Planned]) -> list[Finding]:
     ]
 
 
+def _room(lengths: Sequence[int]) -> list[float]:
+    """Ends of a logarithmic axis with room for the names of the first and the last length."""
+    from math import log10
+
+    first, last = log10(lengths[0]), log10(lengths[-1])
+    room = max(0.06 * (last - first), 0.05)
+    return [round(first - room, 3), round(last + room, 3)]
+
+
 def time_figure(plans: Sequence[Planned], arms: Sequence[Measured]) -> go.Figure:
     """First token by length and arm, with the roofline of the first arm that has one."""
     import plotly.graph_objects as go
@@ -92,7 +101,8 @@ def time_figure(plans: Sequence[Planned], arms: Sequence[Measured]) -> go.Figure
     if bounds:
         roofline_look.add_lines(figure, bounds)
     every = sorted({length for plan in plans for length in plan.lengths})
-    figure.update_xaxes(title="prompt tokens", type="log", tickvals=every, ticktext=[f"{n:,}" for n in every])
+    axis = {"title": "prompt tokens", "type": "log", "tickvals": every, "ticktext": [f"{n:,}" for n in every]}
+    figure.update_xaxes(axis, range=_room(every))
     figure.update_yaxes(title="first token, s", type="log", dtick="D2")
     return figure
 

@@ -162,7 +162,7 @@ def _arm(text: str) -> Arm:
     limits = [word.partition("=")[2] for word in settings if word.startswith("upto=")]
     if len(limits) > 1:
         raise UsageError("upto is said twice", where=f"arm {name}", fix="once, such as upto=512K")
-    upto = units.length(limits[0]) if limits else 0
+    upto = units.length(limits[0], where=f"arm {name}, upto") if limits else 0
     return Arm(name, tuple(word for word in settings if not word.startswith("upto=")), upto)
 
 

@@ -24,8 +24,9 @@ def figure(found: Enabling, climbed: Climb) -> go.Figure:
     import plotly.graph_objects as go
 
     made = go.Figure()
-    if found.costs:
-        made.add_scatter(x=[c.tokens for c in found.costs], y=[c.prefill_s for c in found.costs], name="planned")
+    planned = [cost for cost in found.costs if cost.prefill_s]  # a logarithmic axis has no place for nothing
+    if planned:
+        made.add_scatter(x=[c.tokens for c in planned], y=[c.prefill_s for c in planned], name="planned")
     seen = [row for row in climbed.rows if row.ttft_s]
     if seen:
         made.add_scatter(x=[row.length for row in seen], y=[row.ttft_s for row in seen], name="measured")
@@ -54,7 +55,7 @@ def _short(tokens: int) -> str:
 
 def captions(found: Enabling, climbed: Climb) -> dict[str, Any]:
     """What `show.figure` is told beside the figure."""
-    planned = [{"length": c.tokens, "kind": "planned", "first token": c.prefill_s} for c in found.costs]
+    planned = [{"length": c.tokens, "kind": "planned", "first token": c.prefill_s} for c in found.costs if c.prefill_s]
     seen = [{"length": r.length, "kind": "measured", "first token": r.ttft_s} for r in climbed.rows if r.ttft_s]
     ends = [f"{rows[-1]['kind']} {rows[-1]['first token']:,.1f} s at {rows[-1]['length']:,}" for rows in (planned, seen)
             if rows]  # fmt: skip

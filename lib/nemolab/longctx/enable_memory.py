@@ -51,8 +51,8 @@ def rows(found: tuple[Cost, ...]) -> list[Row]:
             "cache of one": f"{cost.request_gib:.2f} GiB a GPU",
             "cache holds": f"{cost.held:.1f}",
             "at once": f"{cost.at_once:.1f}",
-            "first token, alone": f"{cost.prefill_s:,.1f} s",
-            "decode step, alone": f"{cost.step_ms:.1f} ms",
+            "first token, alone": _time(cost.prefill_s, "s"),
+            "decode step, alone": _time(cost.step_ms, "ms"),
         }
         for cost in found
     ] or [dict.fromkeys(_COLUMNS, "-")]
@@ -66,8 +66,8 @@ def lost(here: Launched, found: tuple[Cost, ...]) -> list[Row]:
     if native and whole and whole.tokens > native.tokens:
         out += [
             _row("requests that the cache holds", f"{native.held:.1f}", f"{whole.held:.1f}", _PLANNER),
-            _row("first token, alone", f"{native.prefill_s:,.1f} s", f"{whole.prefill_s:,.1f} s", _ROOFLINE),
-            _row("decode step, alone", f"{native.step_ms:.1f} ms", f"{whole.step_ms:.1f} ms", _ROOFLINE),
+            _row("first token, alone", _time(native.prefill_s, "s"), _time(whole.prefill_s, "s"), _ROOFLINE),
+            _row("decode step, alone", _time(native.step_ms, "ms"), _time(whole.step_ms, "ms"), _ROOFLINE),
         ]
     out += _published(here)
     if here.engine == "sglang":
@@ -120,9 +120,18 @@ def _cost(here: Launched, tokens: int) -> Cost:
         gib(found.request_bytes),
         round(held, 2),
         round(min(held, limit or held, found.concurrency), 2),
-        round(prefill_s(here, tokens) or 0.0, 2),
-        round(decode(asked, 1, tokens).seconds * 1000, 2),
+        _rounded(prefill_s(here, tokens) or 0.0),
+        _rounded(decode(asked, 1, tokens).seconds * 1000),
     )
+
+
+def _time(value: float, unit: str) -> str:
+    return f"{value:,.1f} {unit}" if value >= 0.05 or not value else f"{value:.2g} {unit}"
+
+
+def _rounded(value: float) -> float:
+    """Two decimals, or two digits where those are later: a small model's first token comes in milliseconds."""
+    return round(value, 2) if value >= 0.1 else float(f"{value:.2g}")
 
 
 def _row(what: str, native: str, long: str, source: str) -> Row:

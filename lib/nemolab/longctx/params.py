@@ -18,7 +18,7 @@ def lengths(text: str) -> tuple[int, ...]:
     Raises:
         UsageError: something else.
     """
-    return tuple(units.length(part) for part in text.split(","))
+    return tuple(units.length(part, where="lengths") for part in text.split(","))
 
 
 class ContextParams(Params):

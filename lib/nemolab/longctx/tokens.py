@@ -116,9 +116,15 @@ class Counter:
             raw = path.read_bytes()
             self._exact = _Exact(raw.decode())
         except OSError as error:
-            raise UsageError(f"cannot read the tokenizer: {error.strerror}", where=str(path)) from None
+            raise UsageError(
+                f"cannot read the tokenizer: {error.strerror}",
+                where=str(path),
+                fix="path of the model's tokenizer.json",
+            ) from None
         except Exception as error:  # tokenizers raises bare Exception
-            raise UsageError(f"not a tokenizer.json: {error}", where=str(path)) from None
+            raise UsageError(
+                f"not a tokenizer.json: {error}", where=str(path), fix="path of the model's tokenizer.json"
+            ) from None
         self.sha256 = hashlib.sha256(raw).hexdigest()
         self.name = "tokenizers"
         self.refused: list[str] = []

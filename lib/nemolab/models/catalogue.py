@@ -39,6 +39,8 @@ def find(name: str) -> Model:
 
         return cut(find(base), int(layers))
     wanted = _folded(name)
+    if not wanted:  # a checkpoint without a repository has no name to be empty
+        raise UsageError("no model is named", fix=f"one of: {', '.join(names())}")
     for model in entries().values():
         if wanted in (_folded(model.name), _folded(model.repo), _folded(model.repo.rpartition("/")[2])):
             return model

@@ -22,7 +22,8 @@ from nemolab.models.architecture import ATTENTION, MAMBA, Architecture
 from nemolab.models.layout import BF16
 from nemolab.models.model import Model
 
-TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json")
+TOKENIZER = "tokenizer.json"
+TOKENIZER_FILES = (TOKENIZER, "tokenizer_config.json", "chat_template.jinja", "generation_config.json")
 
 # What the model's code reads beside the numbers of `Architecture`. Scales of a router or of a time step change no size
 # and no time; the rest is the same in the config.json of Ultra, Super, Nano and Lightning (ai-dynamo/aiconfigurator
@@ -122,40 +123,82 @@ def config(shape: Architecture) -> dict[str, Any]:
     return dict(sorted((_FRAME | numbers | latent | layers).items()))
 
 
-def write(model: Model, out: Path, tokenizer: Path) -> None:
+def write(model: Model, out: Path, tokenizer: Path) -> Model:
     """A folder that engines load with `--load-format dummy`: config.json and a tokenizer, no weights.
 
     Args:
         out: a new or empty folder.
-        tokenizer: folder with a tokenizer.json of at most the model's vocabulary; the texts of noise need no more.
+        tokenizer: tokenizer.json, or the folder that holds it, of at most the model's vocabulary; the texts of noise
+            need no more.
+
+    Returns:
+        The model that was written: without its MTP layers.
 
     Raises:
-        UsageError: a quantised checkpoint, whose formats only its own files tell; a folder that is not empty; no
-            tokenizer.
+        UsageError: a quantised checkpoint, whose formats only its own files tell; a folder that is not empty, or that
+            cannot be written to; no tokenizer, or one with tokens that the model has no embedding for.
     """
     if model.layout != BF16:
         raise UsageError(
             f"{model.name} is quantised, and only its own files say which tensor how",
             where="dummy",
-            fix=f"take {model.family}-bf16, or the checkpoint's folder without its safetensors",
+            fix=f"{_plain(model)}the checkpoint's own folder without its safetensors",
         )
-    if not (tokenizer / "tokenizer.json").is_file():
-        raise UsageError("no tokenizer.json here", where=str(tokenizer), fix="name a folder that holds one")
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    source = tokenizer.parent if tokenizer.name == TOKENIZER else tokenizer
+    tokens = _tokens(source / TOKENIZER)
+    if tokens > model.shape.vocab_size:
+        raise UsageError(
+            f"{tokens:,} tokens, and {model.name} has embeddings for {model.shape.vocab_size:,}",
+            where=str(source / TOKENIZER),
+            fix="name the model's own tokenizer, or leave it to the miniature's",
+        )
+    target = out.resolve()
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UsageError("not an empty folder", where=str(out), fix="name a new one")
+    bare = without_mtp(model)
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
+        _place(target, source, json.dumps(config(bare.shape), indent=1) + "\n")
     except OSError as error:
         raise UsageError(f"cannot be made: {error.strerror}", where=str(out), fix="name another folder") from error
+    return bare
+
+
+def _place(target: Path, source: Path, text: str) -> None:
+    """All files or none: written beside, then renamed. An empty folder that is there stays the folder it is, for it may
+    be a mount or somebody's working directory; config.json, which makes it a checkpoint, comes last there."""
+    there = target.is_dir()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=target if there else target.parent, prefix=f".{target.name}."))
     try:
         for name in TOKENIZER_FILES:
-            if (tokenizer / name).is_file():
-                shutil.copyfile(tokenizer / name, made / name)
-        (made / "config.json").write_text(json.dumps(config(without_mtp(model).shape), indent=1) + "\n")
+            if (source / name).is_file():
+                shutil.copyfile(source / name, made / name)
+        (made / "config.json").write_text(text)
         made.chmod(0o755)
-        if out.exists():
-            out.rmdir()
-        os.replace(made, out)
+        if not there:
+            os.replace(made, target)
+            return
+        for path in sorted(made.iterdir(), key=lambda path: path.name == "config.json"):
+            os.replace(path, target / path.name)
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def _plain(model: Model) -> str:
+    from nemolab.models.catalogue import entries
+
+    name = f"{model.family}-bf16"
+    return f"take {name}, or " if name in entries() else "take "
+
+
+def _tokens(path: Path) -> int:
+    """How many embeddings a tokenizer.json needs: its largest id and one."""
+    try:
+        document = json.loads(path.read_bytes())
+        vocabulary = document["model"]["vocab"]
+        ids = list(vocabulary.values()) if isinstance(vocabulary, dict) else [len(vocabulary) - 1]
+        return 1 + max(int(one) for one in (*ids, *(token["id"] for token in document.get("added_tokens") or ())))
+    except OSError:
+        raise UsageError("no tokenizer.json here", where=str(path.parent), fix="name a folder that holds one") from None
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise UsageError("not a tokenizer.json", where=str(path), fix="name the file of a fast tokenizer") from None

@@ -12,7 +12,7 @@ _LOWER = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {f"{letter}i": size for letter, size in _UPPER.items()} | {f"{k}i": _UPPER[k.upper()] for k in _LOWER}
 
 
-def length(text: str, engine: str = "vllm") -> int:
+def length(text: str, engine: str = "vllm", *, where: str | None = None) -> int:
     """A number of tokens: `262144`, `32k`, `1M`, `1Mi`.
 
     vLLM reads `1M` as 1,048,576 and `1m` as 1,000,000 (`human_readable_int`, 0.22.0); SGLang reads both as 1,000,000
@@ -24,10 +24,12 @@ def length(text: str, engine: str = "vllm") -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]{0,2})", text.strip().replace(",", "").replace("_", ""))
     suffixes = _BINARY | _LOWER | ({k.upper(): v for k, v in _LOWER.items()} if engine == "sglang" else _UPPER)
     if not found or (found[2] and found[2] not in suffixes):
-        raise UsageError(f"{text!r} is not a length", fix="write 262144, 32k, 1M (1,048,576 in vLLM) or 1Mi")
+        raise UsageError(
+            f"{text!r} is not a length", where=where, fix="write 262144, 32k, 1M (1,048,576 in vLLM) or 1Mi"
+        )
     value = Decimal(found[1]) * suffixes.get(found[2], 1)
     if value != int(value) or value < 1:
-        raise UsageError(f"{text!r} is not a whole number of tokens", fix="write the number out")
+        raise UsageError(f"{text!r} is not a whole number of tokens", where=where, fix="write the number out")
     return int(value)
 
 

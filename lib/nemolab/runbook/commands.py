@@ -57,7 +57,14 @@ def resume(run_name: str, *, runbook: str | None = None, until: str | None, jobs
     if holds(made, earlier, decisions):
         _say_kept(earlier, folder)
         return int(earlier.status.exit_code)
-    return _execute(made, folder, earlier, folder, decisions, command=earlier.command, jobs=jobs, by=earlier.by)
+    measured = None
+    if earlier.measured_in:  # it stays a run on recordings
+        source = store.find(earlier.measured_in)
+        measured = (store.read(source), source)
+    return _execute(
+        made, folder, earlier, folder, decisions,
+        command=earlier.command, jobs=jobs, by=earlier.by, measured=measured,
+    )  # fmt: skip
 
 
 def replay(run_name: str, *, runbook: str | None = None, jobs: int | None) -> int:
@@ -81,16 +88,17 @@ def recorded(run_name: str, *, runbook: str | None = None, until: str | None, jo
     """
     folder = store.find(run_name)
     source = store.read(folder)
-    if source.replay_of or source.measured_in:
-        raise UsageError(
-            "that run did not measure", where=source.run_id, fix=f"--recorded {source.replay_of or source.measured_in}"
-        )
+    if source.replay_of:
+        raise UsageError("a replay did not measure", where=source.run_id, fix=f"--recorded {source.replay_of}")
+    if any(step.anew for step in source.steps):
+        fix = f"--recorded {source.measured_in}, whose recordings are of one machine"
+        raise UsageError("part of that run was measured anew, elsewhere", where=source.run_id, fix=fix)
     if source.status is Status.RUNNING:
         raise UsageError(f"this run is being run by pid {source.pid}", where=source.run_id, fix="wait for it")
     book = spec.load(_of_run(runbook, source) if runbook else spec.find(source.runbook_path))
     sets = {name: value for name, value in source.parameters.items() if name in book.book.parameters}
     made = plan.make(book, sets, until=until)
-    command = ("nemolab", "run", "--recorded", source.run_id, *_options({}, until))
+    command = ("nemolab", "run", "--recorded", source.measured_in or source.run_id, *_options({}, until))
     return _execute(made, None, None, None, {}, command=command, jobs=jobs, by=by, measured=(source, folder))
 
 
@@ -172,7 +180,11 @@ def _execute(
     record = begin_end.new_record(made, folder.name, command=command, by=by)
     if measured:
         source = measured[0]
-        update = {"measured_in": source.run_id, "measured": source.started, "host": source.host}
+        update = {
+            "measured_in": source.measured_in or source.run_id,
+            "measured": source.measured or source.started,
+            "host": source.host,
+        }
         record = record.model_copy(update=update)
     kept = runner.Kept(kept_folder, decisions) if earlier and kept_folder else None
     jobs = jobs or runner.jobs_by_default()

@@ -9,7 +9,7 @@ from typing import Any
 
 from nemolab.core import paths
 from nemolab.core.errors import NemolabError
-from nemolab.core.files import write_atomic
+from nemolab.core.files import sha256, write_atomic
 from nemolab.core.step import Step
 from nemolab.engines.launch import RUNNER_PID
 from nemolab.notebook.progress import FILE as PROGRESS
@@ -43,6 +43,14 @@ def make_job(
         "NEMOLAB_ROOT": str(paths.root()),
     }
     return Job(notebook, parameters, scratch, environment, paths.root(), cell_timeout)
+
+
+def has(path: Path, digest: str) -> bool:
+    """Whether there is a file with that SHA-256."""
+    try:
+        return sha256(path.read_bytes()) == digest
+    except OSError:
+        return False
 
 
 def remove_step(folder: Path, name: str) -> None:

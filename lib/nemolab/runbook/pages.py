@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -31,9 +32,10 @@ def index(run: RunRecord, steps: Sequence[StepView]) -> str:
         findings=sorted(findings, key=lambda f: _GRAVITY.index(f["severity"]) if f["severity"] in _GRAVITY else 99),
         summary=_summary(run),
         facts=list(_run_facts(run)),
+        anew=[PurePosixPath(name).name for step in run.steps for name in step.anew],
         sign_offs=list(_sign_offs(run.steps)),
         host=list(_flat(run.host)),
-        command=shlex.join(run.command),
+        command=shlex.join(run.command) if not run.measured_in else _measuring(run),
     )
 
 
@@ -64,7 +66,10 @@ def _summary(run: RunRecord) -> str:
 def _run_facts(run: RunRecord) -> Iterator[tuple[str, str]]:
     # A replay names the run that measured and no times of its own, so two replays of a run are the same file.
     yield "Replay of" if run.replay_of else "Run", run.replay_of or run.run_id
-    if not run.replay_of:
+    if run.measured_in and run.measured:
+        yield "Measured", when(run.measured)
+        yield "Computed", when(run.started)
+    elif not run.replay_of:
         yield "Started", when(run.started)
         if run.ended:
             yield "Took", duration((run.ended - run.started).total_seconds())
@@ -72,6 +77,17 @@ def _run_facts(run: RunRecord) -> Iterator[tuple[str, str]]:
         yield "For", run.audience
     if "nemolab" in run.versions:
         yield "nemolab", run.versions["nemolab"]
+
+
+def _measuring(run: RunRecord) -> str:
+    """The command that measures again what a run took from recordings: the run that it names may lie elsewhere."""
+    sets = [f"{name}={_set(value)}" for name, value in run.parameters.items() if value not in ("", None)]
+    words = [f"nemolab run {shlex.quote(run.runbook_path)}", *(f"--set {shlex.quote(text)}" for text in sets)]
+    return " \\\n  ".join(words)
+
+
+def _set(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _step_facts(run: RunRecord, step: StepRecord) -> Iterator[tuple[str, str]]:

@@ -71,6 +71,7 @@ class StepRecord(_Model):
     notebook_sha256: str = ""  # of the executed notebook beside the record
     code_sha256: str = ""  # `normalise.code_sha256` of the source notebook that was executed
     recordings: dict[str, str] = Field(default_factory=dict)  # path relative to the run folder -> sha256
+    anew: tuple[str, ...] = ()  # of `recordings`, those that the run named by `RunRecord.measured_in` does not hold
     sign_off_roles: tuple[str, ...] = ()
     sign_offs: tuple[SignOff, ...] = ()
     hint: str = ""  # notebook that helps, from `on_fail`

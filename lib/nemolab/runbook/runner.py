@@ -237,12 +237,22 @@ class Runner:
             failure=failure,
             notebook_sha256=left.notebook_sha256,
             recordings=left.recordings,
+            anew=self._anew(left.recordings),
         )
         if status is Status.PASSED:
             status, reason = sign_off_status(self._steps[step.id])
             self._put(step.id, status=status, reason=reason)
         self._write()
         self._console.ended(self._steps[step.id])
+
+    def _anew(self, recordings: Mapping[str, str]) -> tuple[str, ...]:
+        """Which recordings are not those of the run that was to answer: a call of another source or other arguments."""
+        if self._recorded is None:
+            return ()
+        anew = tuple(name for name, digest in recordings.items() if not files.has(self._recorded / name, digest))
+        if anew:
+            self._console.note(f"! measured anew, on this machine: {', '.join(Path(name).name for name in anew)}")
+        return anew
 
     # Early ends
 

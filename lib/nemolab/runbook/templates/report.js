@@ -34,7 +34,7 @@
       ...layout,
       width: width(plot),
       dragmode: matchMedia("(pointer: coarse)").matches ? false : layout.dragmode,
-      ...(narrow && { font: { ...(layout.font || {}), size: 11 }, margin: { ...(layout.margin || {}), l: 48, r: 8 } }),
+      ...(narrow && { font: { ...(layout.font || {}), size: 11 }, margin: { ...(layout.margin || {}), l: 48, r: 30 } }),
     };
     note.remove();
     try {
