@@ -14,6 +14,7 @@ import sample_run
 from nbformat.v4 import new_code_cell, new_output
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from nemolab.core import paths
 from nemolab.notebook import look, show
 from nemolab.runbook import report
 
@@ -286,3 +287,19 @@ CONTRAST = """() => {
 def test_the_bundle_draws_exactly_the_trace_types_that_reports_allow(offline: Watched, runs: Path) -> None:
     opened = offline.open(runs / "passed" / "04_load.html")
     assert set(opened.evaluate("Object.keys(Plotly.PlotSchema.get().traces)")) == look.TRACES
+
+
+@pytest.mark.parametrize("offline", SIZES, indirect=True)
+@pytest.mark.parametrize("example", ["price-nano-h200", "one-million-h200"])
+def test_the_longest_length_keeps_its_name(offline: Watched, example: str) -> None:
+    opened = offline.open(paths.reports() / "examples" / example / "index.html")
+    shown = opened.eval_on_selector_all(
+        "figure .plot",
+        """all => all.map(p => [...p.querySelectorAll('.xtick text')].map(t => [t.textContent, t.style.opacity,
+           t.getBoundingClientRect().left - p.getBoundingClientRect().left,
+           p.getBoundingClientRect().right - t.getBoundingClientRect().right]))""",
+    )
+    names = [name for ticks in shown for name, opacity, *_ in ticks if opacity != "0"]
+    assert {name for ticks in shown for name, *_ in ticks} == set(names)
+    assert any(name in names for name in ("1,048,448", "1,048,064", "1M"))
+    assert all(min(left, right) >= -1 for ticks in shown for *_, left, right in ticks)

@@ -96,6 +96,7 @@ def test_run_has_the_gravest_status_and_its_exit_code(ran: tuple[TinyLab, Done, 
     assert "Traceback" not in done.all
     assert "go on: nemolab run --resume" in done.out
     assert "help: notebooks/fine.ipynb" in done.out
+    assert "  fix: make some\n" in done.out
     assert run.pid is None
 
 

@@ -123,6 +123,7 @@ def test_the_same_suite_by_text_and_by_ids_has_the_same_tokens_and_answers(endpo
     text, ids = (run_suite(asked, replace(suite, send=send), "miniature") for send in ("text", "ids"))
     assert [said(row) for row in ids.rows] == [said(row) for row in text.rows]
     assert all(row.counted == row.built for row in ids.rows)
+    assert (all(row.by_ids for row in ids.rows), any(row.by_ids for row in text.rows)) == (True, False)
     assert {row.built for row in ids.rows if row.control != "no context"} == {400, 1500}
     assert ids.overhead == text.overhead
     assert sum(row.outcome is Outcome.CORRECT for row in ids.rows) >= 0.8 * len(ids.rows)

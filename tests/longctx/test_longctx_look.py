@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 from nemolab.core.intervals import Quantile
 from nemolab.longctx import conclude, look
 from nemolab.longctx.failures import Outcome
 from nemolab.longctx.rows import Row
 from nemolab.longctx.stats import Clustered, clustered
-from nemolab.longctx.summary import Length
+from nemolab.longctx.summary import Length, by_length
 
 NONE = Quantile(0.5, math.nan, None, None, 0)
 
@@ -27,24 +29,50 @@ def test_times_that_were_not_measured_are_left_out() -> None:
     )
 
 
+def row(tokens: int = 8192, **changes: Any) -> Row:
+    plain = Row(
+        id=f"a/{tokens}/0/0", task="niah_single_1", length=tokens, seed=0, question=0, control="", built=tokens,
+        counted=tokens, cached=None, warm=False, depth=0.5, offset=1, sha256="", expected=(), given=(), answer="",
+        outcome=Outcome.CORRECT, why="", correct=True, precision=1.0, recall=1.0, ruler=1.0, finish_reason="stop",
+        ttft_s=1.0, total_s=1.0, thought_chars=0, completion_tokens=9, lag_s=0.0,
+    )  # fmt: skip
+    return replace(plain, **changes)
+
+
+def test_a_control_that_got_no_answer_invents_nothing() -> None:
+    control = row(control="wrong key")
+    refused = replace(control, outcome=Outcome.REFUSED_LENGTH, correct=False, counted=None)
+    invented = replace(control, outcome=Outcome.WRONG_IN_CONTEXT, correct=False)
+
+    def said(*rows: Row) -> tuple[list[str], float | None]:
+        lengths = by_length(rows)
+        absent = [f.message for f in conclude.findings(rows, lengths, 0.8) if f.code == "X-ABSENT"]
+        return absent, conclude.results(rows, lengths, 0.8)["wrong_key_share"]
+
+    assert said(row(), refused) == ([], None)
+    assert said(row(), control, refused) == ([], 1.0)
+    (message,), share = said(row(), control, invented, refused)
+    assert ("n = 2" in message, share) == (True, 0.5)
+
+
 def test_a_wait_that_no_cache_spares_is_named() -> None:
     seen = Quantile(0.5, 7.5, 7.0, 8.0, 3)
     lengths = [length(262_144, seen, seen), length(1_048_064, seen, seen)]
 
-    def row(tokens: int, cached: int | None, ttft_s: float) -> Row:
-        return Row(
-            id=f"a/{tokens}/0/0", task="niah_single_1", length=tokens, seed=0, question=0, control="", built=tokens,
-            counted=tokens, cached=cached, warm=True, depth=0.5, offset=1, sha256="", expected=(), given=(), answer="",
-            outcome=Outcome.CORRECT, why="", correct=True, precision=1.0, recall=1.0, ruler=1.0, finish_reason="stop",
-            ttft_s=ttft_s, total_s=ttft_s, thought_chars=0, completion_tokens=9, lag_s=0.0,
-        )  # fmt: skip
+    def asked(tokens: int, cached: int | None, ttft_s: float) -> Row:
+        return row(tokens, cached=cached, ttft_s=ttft_s, warm=True)
 
     def said(*rows: Row) -> list[str]:
         return [f"{f.where}: {f.message}" for f in conclude.findings(rows, lengths, 0.8) if f.code == "X-TEXT"]
 
-    slow = [row(1_048_064, 1_048_016, seconds) for seconds in (3.4, 3.7, 4.2)]
-    (found,) = said(row(262_144, 261_936, 0.8), *slow)
+    slow = [asked(1_048_064, 1_048_016, seconds) for seconds in (3.4, 3.7, 4.2)]
+    (found,) = said(asked(262_144, 261_936, 0.8), *slow)
     assert found.startswith("1,048,064 tokens: ")
     assert "still waits 3.7 s" in found
-    assert said(row(262_144, 261_936, 0.8)) == [], "too short a wait to speak of"
-    assert said(row(1_048_064, 16_320, 7.5), row(1_048_064, None, 7.5)) == [], "the prompt was computed"
+    assert said(asked(262_144, 261_936, 0.8)) == [], "too short a wait to speak of"
+    assert said(asked(1_048_064, 16_320, 7.5), asked(1_048_064, None, 7.5)) == [], "the prompt was computed"
+    assert said(*(replace(one, by_ids=True) for one in slow)) == [], "there was no text to cut"
+    cold = asked(1_048_064, 0, 300.0)
+    near = [asked(1_048_064, 1_040_000, seconds) for seconds in (3.4, 3.7, 4.2)]  # 8,064 tokens of 300 s a million
+    assert said(cold, *near) == [], "the rest was computed"
+    assert len(said(cold, *slow)) == 1

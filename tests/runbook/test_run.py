@@ -210,7 +210,7 @@ def test_usage(lab: TinyLab) -> None:
     lab.write("tiny", notebook())
     lab.book([step("a")])
     for args, says in (
-        ([], "say what to run: RUNBOOK, --resume RUN or --replay RUN"),
+        ([], "say what to run: RUNBOOK, --resume RUN, --replay RUN or --recorded RUN"),
         (["--resume", "x", "--replay", "y"], "exclude each other"),
         (["book", "--set", "n"], "'n' is not NAME=VALUE"),
         (["--resume", "nothing"], "no run 'nothing'"),

@@ -83,8 +83,17 @@ def build(
     endpoint = attach(base_url, model) if base_url else None
     if endpoint is not None:
         overhead = measure(endpoint, builder.counter, extra)
+    wanted = length(tokens, where="--tokens")
     recipe = Recipe(
-        task, seed, length(tokens), overhead, depths or (0.5,), questions, question, builder.counter.sha256, documents
+        task,
+        seed,
+        wanted,
+        overhead,
+        depths or (0.5,),
+        questions,
+        question,
+        builder.counter.sha256,
+        documents,
     )
     if recipe_path:
         recipe = read(_text(Path(recipe_path)))

@@ -85,7 +85,7 @@ class Asker:
         if recheck and doubtful:
             again = await self._send(ask, _cold(f"again {ask.id}"))
             verdict = classify(replace(seen, cold=again.ok and score(ask.question, again.content).correct))
-        return _row(ask, seen, verdict), recheck and doubtful
+        return _row(ask, seen, verdict, by_ids=self._frame is not None), recheck and doubtful
 
     async def _send(self, ask: Ask, extra: dict[str, Any]) -> StreamResult:
         text, frame = ask.prompt.text, self._frame
@@ -141,7 +141,7 @@ def _prefills(before: float | None, after: float | None, counted: int | None) ->
     return round(times) if abs(times - round(times)) < 0.01 else None
 
 
-def _row(ask: Ask, seen: Seen, verdict: Verdict) -> Row:
+def _row(ask: Ask, seen: Seen, verdict: Verdict, *, by_ids: bool) -> Row:
     got, found = seen.result, seen.score
     depth, offset = _place(ask)
     return Row(
@@ -173,6 +173,7 @@ def _row(ask: Ask, seen: Seen, verdict: Verdict) -> Row:
         thought_chars=len(got.reasoning),
         completion_tokens=got.completion_tokens,
         lag_s=got.lag_s,
+        by_ids=by_ids,
     )
 
 

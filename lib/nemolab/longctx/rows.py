@@ -71,6 +71,7 @@ class Row:
         given: ids in the answer.
         ruler: RULER's string match.
         answer: cut to 500 characters.
+        by_ids: whether token ids were sent, so that the server had nothing to tokenize.
     """
 
     id: str
@@ -101,6 +102,7 @@ class Row:
     thought_chars: int
     completion_tokens: int | None
     lag_s: float
+    by_ids: bool = False
 
 
 @dataclass(frozen=True, slots=True)

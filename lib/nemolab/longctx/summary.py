@@ -26,7 +26,7 @@ class Length:
         cold, warm: TTFT in seconds where the prompt was computed, and where its text came from the cache.
         cached: share of prompt tokens that warm questions took from the cache; None where the server does not say.
         outcomes: real questions by class.
-        controls: passed controls of each kind.
+        controls: passed controls of each kind, among those that were answered.
     """
 
     tokens: int
@@ -87,6 +87,11 @@ def was_warm(row: Row) -> bool:
     return row.cached > _WARM * row.counted
 
 
+def tells(row: Row) -> bool:
+    """Whether a row says something about the model: an answer to the prompt that was built."""
+    return row.outcome not in TRANSPORT | SUSPECT
+
+
 def unanswered(rows: Sequence[Row]) -> int:
     """Requests without an answer."""
     return sum(row.outcome in TRANSPORT for row in rows)
@@ -116,13 +121,13 @@ def _length(tokens: int, rows: list[Row]) -> Length:
         quantile([row.ttft_s for row in warm if row.ttft_s is not None], 0.5),
         sum(r.cached or 0 for r in known) / sum(r.counted or 0 for r in known) if known else None,
         tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
-        tuple((kind, _share([row for row in rows if row.control == kind])) for kind in kinds),
+        tuple((kind, _share([row for row in rows if row.control == kind and tells(row)])) for kind in kinds),
     )
 
 
 def _judged(row: Row) -> bool:
-    """Whether a row says something about the model."""
-    return not row.control and row.outcome not in TRANSPORT | SUSPECT
+    """Whether a row says something about the model, and is no control."""
+    return not row.control and tells(row)
 
 
 def _share(rows: Sequence[Row]) -> Share:

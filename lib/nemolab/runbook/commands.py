@@ -205,6 +205,8 @@ def _say_end(record: RunRecord, folder: Path) -> None:
     for reason in record.reasons:
         print(f"  {reason}")
     for step in record.steps:
+        if step.failure and step.failure.fix:
+            print(f"  fix: {step.failure.fix}")
         if step.hint and step.status not in (Status.PASSED, Status.SKIPPED, Status.NOT_RUN, Status.WAITING):
             print(f"  help: {_shown(paths.notebooks() / (step.hint.removesuffix('.ipynb') + '.ipynb'))}")
     if record.status is Status.WAITING:

@@ -34,7 +34,9 @@
       ...layout,
       width: width(plot),
       dragmode: matchMedia("(pointer: coarse)").matches ? false : layout.dragmode,
-      ...(narrow && { font: { ...(layout.font || {}), size: 11 }, margin: { ...(layout.margin || {}), l: 48, r: 30 } }),
+      ...(narrow && { font: { ...(layout.font || {}), size: 11 }, margin: { ...(layout.margin || {}), l: 48, r: 8 } }),
+      // Names of lengths end at their ticks: plotly drops one that reaches beyond the chart, and that is the longest.
+      ...(narrow && layout.xaxis?.ticktext && { xaxis: { ...layout.xaxis, tickangle: -45 } }),
     };
     note.remove();
     try {
