@@ -295,11 +295,11 @@ def test_the_longest_length_keeps_its_name(offline: Watched, example: str) -> No
     opened = offline.open(paths.reports() / "examples" / example / "index.html")
     shown = opened.eval_on_selector_all(
         "figure .plot",
-        """all => all.map(p => [...p.querySelectorAll('.xtick text')].map(t => [t.textContent, t.style.opacity,
+        """all => all.map(p => [...p.querySelectorAll('.xtick text')].map(t => [t.textContent, t.style.display,
            t.getBoundingClientRect().left - p.getBoundingClientRect().left,
            p.getBoundingClientRect().right - t.getBoundingClientRect().right]))""",
     )
-    names = [name for ticks in shown for name, opacity, *_ in ticks if opacity != "0"]
+    names = [name for ticks in shown for name, display, *_ in ticks if display != "none"]
     assert {name for ticks in shown for name, *_ in ticks} == set(names)
     assert any(name in names for name in ("1,048,448", "1,048,064", "1M"))
     assert all(min(left, right) >= -1 for ticks in shown for *_, left, right in ticks)
