@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.support.engines import FAKE, closed
 
+from nemolab import models
 from nemolab.client.outcome import CheckStatus
 from nemolab.core.errors import UsageError
 from nemolab.core.finding import Severity
@@ -19,6 +20,7 @@ from nemolab.engines import identity, llamacpp, process, smoke, smoke_launch, sm
 from nemolab.engines.params_smoke import SmokeParams, results_of
 from nemolab.engines.smoke import SmokeReport, Stop
 from nemolab.engines.smoke_launch import SmokeSpec
+from nemolab.models import checkpoints, dummy
 
 SMALL = SmokeSpec(lengths=(512,), needles=2)
 
@@ -122,6 +124,23 @@ def test_sglang_is_started_through_the_named_interpreter(tmp_path: Path) -> None
     python = stub(tmp_path)
     made = smoke_launch.launch(SmokeSpec("sglang", python=str(python)), tmp_path)
     assert made.argv[:4] == (str(python), "-m", "sglang.launch_server", "--model-path")
+
+
+def test_the_folder_must_hold_the_profiles_model(tmp_path: Path) -> None:
+    dummy.write(models.find("nano-bf16"), tmp_path / "nano", checkpoints.MINIATURE)
+    dummy.write(models.find("ultra-bf16@9"), tmp_path / "cut", checkpoints.MINIATURE)
+    spec = SmokeSpec("vllm", "nano_bf16_1xh200_vllm", python=sys.executable)
+    made = smoke_launch.launch(replace(spec, model=str(tmp_path / "nano")), tmp_path)
+    assert str(tmp_path / "nano") in made.argv
+    with pytest.raises(UsageError, match=r"not nano-bf16: 9 layers, not 52.*hidden_size 8192, not 2688") as found:
+        smoke_launch.launch(replace(spec, model=str(tmp_path / "cut")), tmp_path)
+    assert found.value.where == str(tmp_path / "cut")
+    cut = replace(spec, profile="ultra_bf16_depth9_1xh200_vllm")
+    assert smoke_launch.launch(replace(cut, model=str(tmp_path / "cut")), tmp_path)
+    with pytest.raises(UsageError, match="has no repository"):  # and is not the miniature, which has none either
+        smoke_launch.launch(cut, tmp_path)
+    (tmp_path / "cut" / "config.json").write_text("{}")  # the engine's log will say what is wrong with it
+    assert smoke_launch.launch(replace(spec, model=str(tmp_path / "cut")), tmp_path)
 
 
 def test_what_cannot_be_tried_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

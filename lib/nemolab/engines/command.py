@@ -16,6 +16,7 @@ from typing import Any
 
 from nemolab.core.errors import UsageError
 from nemolab.core.files import write_atomic
+from nemolab.engines import checkpoint
 from nemolab.engines.launch import Launch
 from nemolab.engines.profile import Profile, Secret, Value
 
@@ -143,6 +144,8 @@ def launch(
         raise UsageError("several nodes", where=profile.full_name, fix="render it to slurm, ray or k8s, and attach")
     if profile.files and files is None:
         raise UsageError("the profile has options files", where=profile.full_name, fix="give a folder for them")
+    if model:
+        checkpoint.of_profile(profile, Path(model).expanduser())
     made = command(profile, Place(model or local_model(profile), config=str(files or ".")))
     for name, text in made.files.items():
         write_atomic(Path(files or ".") / name, text)
@@ -164,7 +167,7 @@ def launch(
 
 def local_model(profile: Profile) -> str:
     """Folder of the miniature's weights; "" for every other model, which is named by its repository."""
-    if repository(profile):
+    if profile.model != "miniature":  # a model cut to its first layers has no repository either
         return ""
     from nemolab import miniature
 
