@@ -115,6 +115,10 @@ def test_a_cache_that_is_smaller_than_planned_is_a_finding_and_other_numbers_too
         assert len(found) == 1
         assert found[0].message.startswith(name.replace("_", " "))
         assert ("--available-kv-gib" in found[0].fix) is (name == "kv_cache")
+    both = {name: prepared.expected[name] * 1.1 for name in ("kv_cache", "weights")}
+    wrong = replace(prepared, expected={**prepared.expected, **both})
+    found = [f for f in serving_run.outcome(wrong, here, Asked()).findings if f.code == "S-202"]
+    assert [f.message.partition(":")[0] for f in found] == ["weights"], "nobody else took memory: it is another model"
 
 
 def codes_of(prepared: serving_prepare.Prepared, here: Running) -> set[str]:

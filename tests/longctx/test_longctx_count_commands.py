@@ -75,6 +75,8 @@ def test_a_server_without_tokenize_counts_by_usage_and_takes_no_ids(tmp_path: Pa
     ("arguments", "says"),
     [
         ("build --tokens 700 --overhead 690 --out p", "700 tokens are too few for niah_single_1 in a template of 690"),
+        ("build --tokens 700 --base-url http://127.0.0.1:9/v1 --api-key-env NO_SUCH --out p", "NO_SUCH"),
+        ("build --tokens much --out p", "--tokens: 'much' is not a length"),
         ("run --base-url http://127.0.0.1:9/v1 --tasks nope", "no task 'nope'"),
         ("run --base-url http://127.0.0.1:9/v1 --send tokens", "is not one of 'text', 'ids'"),
         ("run --base-url http://127.0.0.1:9/v1 --budget-s -1", "is not in the range"),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import html
 import json
 import re
+import shlex
 import shutil
 from importlib.resources import files
 from pathlib import Path
@@ -17,8 +19,9 @@ import sample_run
 from nbformat.v4 import new_code_cell, new_output
 from plotly.offline import get_plotlyjs_version
 
+from nemolab.core import paths
 from nemolab.notebook import show
-from nemolab.runbook import record, report
+from nemolab.runbook import commands, plan, record, report, spec
 from nemolab.runbook.cells import markdown
 from nemolab.runbook.figures import chart, plotly_js, script_json
 from nemolab.runbook.views import result_rows
@@ -284,3 +287,15 @@ def test_links_of_a_notebook_lead_to_pages_of_the_run_or_to_the_web() -> None:
     assert "evil.example" not in html
     assert "<img" not in html
     assert "picture, not in this file: g" in html
+
+
+@pytest.mark.parametrize("folder", [path.parent for path in (paths.reports() / "examples").glob("*h200/index.html")])
+def test_a_report_on_recordings_names_the_command_that_measures_again(folder: Path) -> None:
+    page = (folder / "index.html").read_text()
+    found = re.search(r'on a machine as above:</p>\s*<pre tabindex="0">(.*?)</pre>', page, re.DOTALL)
+    assert found
+    program, run, runbook, *options = shlex.split(html.unescape(found[1]).replace("\\\n", " "))
+    assert (program, run, set(options[::2])) == ("nemolab", "run", {"--set"})
+    made = plan.make(spec.load(spec.find(runbook)), commands.parse_sets(tuple(options[1::2])))
+    measured = record.read(folder).parameters
+    assert {name: value for name, value in made.parameters.items() if name in measured} == measured

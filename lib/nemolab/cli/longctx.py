@@ -47,6 +47,7 @@ def list_tasks() -> None:
 @click.option("--overhead", type=click.IntRange(0), default=0, help="Tokens that the server's template adds, if known.")
 @click.option("--base-url", default="", help="Server to measure the overhead on, and to confirm the length.")
 @click.option("--model", default="", help="Its model; default: the only one that is served.")
+@click.option("--api-key-env", default="", help="Environment variable that holds its key.")
 @click.option("--thinking/--no-thinking", default=False, help="Changes the template of a server.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--depth", "depths", type=click.FloatRange(0, 1), multiple=True, help="Of a needle; repeat for several.")
@@ -58,7 +59,8 @@ def list_tasks() -> None:
 @click.option("--out", type=click.Path(dir_okay=False), required=True, help="File for the prompt.")
 @_JSON
 def build(
-    task: str, tokens: str, tokenizer: str, overhead: int, base_url: str, model: str, thinking: bool, seed: int,
+    task: str, tokens: str, tokenizer: str, overhead: int, base_url: str, model: str, api_key_env: str,
+    thinking: bool, seed: int,
     depths: tuple[float, ...], question: int, questions: int, documents: tuple[str, ...], fast: Any,
     recipe_path: str | None, out: str, as_json: bool,
 ) -> int:  # fmt: skip
@@ -80,7 +82,7 @@ def build(
     started = time.process_time()
     builder = Builder(Counter(tokenizer_path(tokenizer), fast))
     extra = {"chat_template_kwargs": {"enable_thinking": thinking}}
-    endpoint = attach(base_url, model) if base_url else None
+    endpoint = attach(base_url, model, api_key_env=api_key_env or None) if base_url else None
     if endpoint is not None:
         overhead = measure(endpoint, builder.counter, extra)
     wanted = length(tokens, where="--tokens")

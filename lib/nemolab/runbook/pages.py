@@ -81,7 +81,7 @@ def _run_facts(run: RunRecord) -> Iterator[tuple[str, str]]:
 
 def _measuring(run: RunRecord) -> str:
     """The command that measures again what a run took from recordings: the run that it names may lie elsewhere."""
-    sets = [f"{name}={_set(value)}" for name, value in run.parameters.items() if value not in ("", None)]
+    sets = [f"{name}={_set(value)}" for name, value in run.parameters.items() if value is not None]
     words = [f"nemolab run {shlex.quote(run.runbook_path)}", *(f"--set {shlex.quote(text)}" for text in sets)]
     return " \\\n  ".join(words)
 
