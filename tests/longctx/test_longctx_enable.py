@@ -157,3 +157,8 @@ def test_a_small_models_first_token_is_not_nothing() -> None:
     )  # as older recordings have it
     (planned,) = enable_look.figure(none, Climb()).data
     assert list(planned.x) == [cost.tokens for cost in found.costs[1:]]
+
+
+def test_bodies_are_as_large_as_they_are_sent() -> None:
+    (body,) = [hop for hop in look(VLLM).hops if "size of a body" in hop.row["limit"]]
+    assert "4.3 MB of text, 5.0 MB as token ids" in body.row["know"]
