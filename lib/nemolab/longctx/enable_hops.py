@@ -13,8 +13,8 @@ from nemolab.core.finding import Finding, Severity
 from nemolab.longctx.enable_case import Launched, Row
 from nemolab.longctx.timeouts import limit
 
-# JSON of 1,048,576 tokens of a vocabulary of 131,072, at most: text measured 2.4 to 4.3 MB, ids 4.7 to 5.0 MB as they are
-# sent here, 5.7 to 6.1 MB by a client that writes a blank after each comma.
+# JSON of 1,048,576 tokens of a vocabulary of 131,072, at most: text measured 2.4 to 4.3 MB, ids 4.7 to 5.0 MB as they
+# are sent here, 5.7 to 6.1 MB by a client that writes a blank after each comma.
 BODY_BYTES, _IDS_BYTES = 4.3e6, 5.0e6
 _PER_TOKEN = BODY_BYTES / (1 << 20)
 _PLANNER = "planner: FLOPs of the prefill at 40 % of the peak"
@@ -105,7 +105,8 @@ def hops(here: Launched, client_limit_s: float = 0.0, proxy_idle_s: float = 0.0)
         ),
         Hop(
             "proxy", "size of a body (nginx: client_max_body_size)", None, None, False,
-            f"{megabytes:.1f} MB of text, {megabytes * _IDS_BYTES / BODY_BYTES:.1f} MB as token ids; nginx takes 1 MB by default",
+            f"{megabytes:.1f} MB of text, {megabytes * _IDS_BYTES / BODY_BYTES:.1f} MB as token ids; "
+            "nginx takes 1 MB by default",
             "measured over three kinds of text; sgl-project/sglang#6622",
         ),
     ]  # fmt: skip
