@@ -132,13 +132,17 @@ def test_a_corrected_notebook_takes_the_measurements_of_the_run_before(lab: Tiny
     page = (lab.folders()[2] / "index.html").read_text()
     assert ("nemolab run runbooks/book.yaml" in page, "Not all:" in page) == (True, False)
 
+    fresh = lab.nemolab("run", "book")  # a plain run keeps nothing of them: their measurements are another run's
+    assert (fresh.code, by_id(lab.last(), "a").kept_from) == (0, None), fresh.all
+    assert by_id(lab.last(), "a").results["total"]["value"] != 2 * total
+
     other = cell.format(3).replace("0.05 * p.n", "0.07 * p.n")  # another question: asked anew, and said so
     lab.write("tiny", notebook(other, publish=publish.format(1)))
     asked = lab.nemolab("run", "--recorded", measured.run_id)
     mixed = by_id(lab.last(), "a")
     assert (asked.code, mixed.anew) == (0, tuple(mixed.recordings))
     assert "measured anew, on this machine: measure-" in asked.all
-    assert "<b>Not all:</b> measure-" in (lab.folders()[3] / "index.html").read_text()
+    assert "<b>Not all:</b> measure-" in (lab.folders()[4] / "index.html").read_text()
     assert mixed.results["total"]["value"] != total
     again = lab.nemolab("run", "--recorded", lab.last().run_id)
     assert (again.code, f"--recorded {measured.run_id}, whose" in again.err) == (2, True)

@@ -127,6 +127,8 @@ def newest(made: Plan) -> tuple[RunRecord | None, Path | None, dict[str, Decisio
             found = store.read(folder)
         except NemolabError:
             continue  # of another version, or damaged: nothing to keep
+        if found.measured_in:
+            continue  # its long calls are another run's, perhaps of another machine
         decisions = keeping.decide(made, found, folder)
         if holds(made, found, decisions):
             return found, folder, decisions
