@@ -21,9 +21,9 @@ def test_the_written_config_reads_back_as_the_same_model(name: str, tmp_path: Pa
     dummy.write(model, tmp_path / "made", checkpoints.MINIATURE)
     read = config.read(tmp_path / "made")
     assert read.layers == model.shape.layers
-    without_mtp = {"mtp_layers": "", "num_nextn_predict_layers": 0}
-    assert read == dummy.without_mtp(model).shape
-    assert {name: getattr(read, name) for name in without_mtp} == without_mtp
+    gone = {"mtp_layers": "", "num_nextn_predict_layers": 0}
+    assert read == without_mtp(model).shape
+    assert {name: getattr(read, name) for name in gone} == gone
     found = sorted(path.name for path in (tmp_path / "made").iterdir())
     assert found == sorted(["config.json", *dummy.TOKENIZER_FILES])
 

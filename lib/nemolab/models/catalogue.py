@@ -9,6 +9,7 @@ from pathlib import Path
 
 from nemolab.core.errors import UsageError
 from nemolab.models import checkpoints, config
+from nemolab.models.cut import cut
 from nemolab.models.layout import BF16
 from nemolab.models.model import Model
 
@@ -28,15 +29,13 @@ def find(name: str) -> Model:
     """The model of that name: a catalogue name, a Hugging Face repository, or a folder or file with a config.json.
 
     Upper and lower case, `_` and `-`, and the owner of a repository do not matter. `NAME@N` is its first N layers
-    (see `dummy`).
+    (see `cut`).
 
     Raises:
         UsageError: nothing of that name; the message names the nearest ones; a cut that leaves no model.
     """
     base, at, layers = name.rpartition("@")
     if at and layers.isdigit():
-        from nemolab.models.dummy import cut
-
         return cut(find(base), int(layers))
     wanted = _folded(name)
     if not wanted:  # a checkpoint without a repository has no name to be empty

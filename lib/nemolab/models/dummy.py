@@ -1,6 +1,5 @@
 """A model's real dimensions without its weights, whole or cut to its first layers: what `--load-format dummy` loads.
 
-    cut(find("ultra-bf16"), 9)      # catalogue name ultra-bf16@9
     write(find("ultra-bf16@9"), Path("/models/ultra"), tokenizer_folder)
 
 Sizes, kernels, start-up and timings are the real ones; answers are noise. So a stack is tried with Ultra's shapes on
@@ -13,12 +12,13 @@ import json
 import os
 import shutil
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nemolab.core.errors import UsageError
-from nemolab.models.architecture import ATTENTION, MAMBA, Architecture
+from nemolab.models.architecture import Architecture
+from nemolab.models.catalogue import entries
+from nemolab.models.cut import without_mtp
 from nemolab.models.layout import BF16
 from nemolab.models.model import Model
 
@@ -81,38 +81,6 @@ _NUMBERS = (
     "tie_word_embeddings",
     "vocab_size",
 )
-
-
-def cut(model: Model, layers: int) -> Model:
-    """The model with its first `layers` layers, embeddings and head; its name ends in `@LAYERS`. MTP is left out.
-
-    Raises:
-        UsageError: more layers than it has, or too few to hold both a Mamba and an attention layer.
-    """
-    shape = model.shape
-    kept = shape.layers[:layers]
-    if not 0 < layers <= len(shape.layers) or MAMBA not in kept or ATTENTION not in kept:
-        least = max(shape.layers.index(MAMBA), shape.layers.index(ATTENTION)) + 1
-        raise UsageError(
-            f"{model.name} cannot be cut to {layers} layers",
-            where=f"{model.name}@{layers}",
-            fix=f"{least} to {len(shape.layers)}: a Mamba and an attention layer are needed",
-        )
-    return replace(
-        without_mtp(model),
-        name=f"{model.name}@{layers}",
-        repo="",
-        architecture=replace(without_mtp(model).shape, layers=kept),
-        published_parameters=None,
-        published_bytes=None,
-        revisions={},
-        notes=(f"the first {layers} of {len(shape.layers)} layers of {model.name}: for --load-format dummy only",),
-    )
-
-
-def without_mtp(model: Model) -> Model:
-    """The model without its MTP layers, which dummy weights have no use for."""
-    return replace(model, architecture=replace(model.shape, mtp_layers="", num_nextn_predict_layers=0))
 
 
 def config(shape: Architecture) -> dict[str, Any]:
@@ -185,8 +153,6 @@ def _place(target: Path, source: Path, text: str) -> None:
 
 
 def _plain(model: Model) -> str:
-    from nemolab.models.catalogue import entries
-
     name = f"{model.family}-bf16"
     return f"take {name}, or " if name in entries() else "take "
 
