@@ -13,6 +13,7 @@ from nemolab import models
 from nemolab.cli import app
 from nemolab.core.errors import UsageError
 from nemolab.models import checkpoints, config, dummy
+from nemolab.models.cut import without_mtp
 
 
 @pytest.mark.parametrize("name", ["ultra-bf16", "super-bf16", "nano-bf16", "ultra-bf16@9", "nano-bf16@13"])
