@@ -22,6 +22,8 @@ from nemolab.core.errors import NemolabError, UsageError
 from nemolab.core.finding import Finding, Severity
 from nemolab.core.intervals import Share, wilson
 from nemolab.engines import process, state
+from nemolab.engines.gpu_memory import RETURNED_MIB, settle
+from nemolab.engines.gpu_memory import free as _gpu_free  # the name that `run` has in committed recordings
 from nemolab.engines.identity import marked
 from nemolab.engines.logs import LogReport
 from nemolab.engines.ports import require_free
@@ -32,7 +34,6 @@ Progress = Callable[[float, float | None, str | None], None]
 _STAGES = ("start", "probe", "needles", "stop")
 _REQUEST_S = 180.0  # the first requests of a GPU engine wait for kernels to be compiled
 _ENDING_S = 10.0
-_RETURNED_MIB = 512  # memory of a GPU that may be missing after the stop: other processes come and go
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,13 +192,13 @@ def _needles(spec: SmokeSpec, endpoint: Endpoint, tell: Callable[[str, str], Non
             yield Needle(length, outcome.prompt_tokens, outcome.thinking, outcome.right, outcome.answer)
 
 
-def _with_stop(report: SmokeReport, server: Server, free: dict[int, int] | None) -> SmokeReport:
+def _with_stop(report: SmokeReport, server: Server, free: dict[int, int]) -> SmokeReport:
     began = time.monotonic()
     process.stop(server)
     seconds = round(time.monotonic() - began, 3)
     still = any(known.id == server.id and known.running for known in state.every())
     left = _left_running(server.id)
-    return replace(report, stop=Stop(seconds, not still, _closed(server.port), _missing(free), left))
+    return replace(report, stop=Stop(seconds, not still, _closed(server.port), settle(free, _ENDING_S), left))
 
 
 def _left_running(server_id: str) -> int:
@@ -216,29 +217,6 @@ def _closed(port: int) -> bool:
     return True
 
 
-def _gpu_free() -> dict[int, int] | None:
-    """Free memory of every GPU, bytes; None without one."""
-    from nemolab.host import nvml
-    from nemolab.host.probe import Probe
-
-    gpus = nvml.ask(Probe()).gpus
-    return {gpu.index: gpu.memory_free for gpu in gpus if gpu.memory_free is not None} if gpus else None
-
-
-def _missing(before: dict[int, int] | None) -> int | None:
-    """MiB that one GPU has less than before; a driver takes a moment to give memory back."""
-    if not before:
-        return None
-    missing = 0
-    for _ in range(10):
-        after = _gpu_free() or {}
-        missing = max((before[index] - after.get(index, before[index]) for index in before), default=0) >> 20
-        if missing < _RETURNED_MIB:
-            break
-        time.sleep(1.0)
-    return max(0, missing)
-
-
 def _failure(error: StartError) -> tuple[Finding, ...]:
     if error.cause:
         return tuple(error.report.findings())
@@ -247,7 +225,7 @@ def _failure(error: StartError) -> tuple[Finding, ...]:
 
 def _left(stop: Stop) -> list[Finding]:
     missing = stop.gpu_mib_missing or 0
-    short = [f"{missing:,} MiB of a GPU are not free again"] if missing >= _RETURNED_MIB else []
+    short = [f"{missing:,} MiB of a GPU are not free again"] if missing >= RETURNED_MIB else []
     parts = [
         *(["its process still runs"] if not stop.process_gone else []),
         *(["its port is still open"] if not stop.port_closed else []),

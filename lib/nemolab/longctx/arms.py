@@ -7,7 +7,6 @@ for one in spec.each():
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,7 @@ from nemolab.client.endpoint import Endpoint
 from nemolab.core import aio
 from nemolab.core.errors import NemolabError, UsageError
 from nemolab.core.finding import Finding, Severity
-from nemolab.engines import process, smoke_launch, trouble
+from nemolab.engines import gpu_memory, process, smoke_launch, trouble
 from nemolab.engines.command import served_name
 from nemolab.engines.logs import Phase, Quantity
 from nemolab.engines.process import Server, StartError
@@ -34,7 +33,7 @@ from nemolab.longctx.tokens import Counter
 Progress = Callable[[float, float | None, str | None], None]
 State = Literal["planned", "started", "attached", "failed"]
 _CAUSES = 3
-_SETTLE_S, _RETURNED = 30.0, 512 << 20  # a driver takes a moment to give an ended process's memory back
+_SETTLE_S = 30.0  # the next arm's start looks at free memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,20 +119,20 @@ def _attached(spec: PriceSpec) -> Endpoint:
 @contextmanager
 def _server(spec: PriceSpec, tell: Callable[[float, str], None]) -> Iterator[Server | StartError]:
     """The arm's server, stopped at the end, and the GPUs' memory given back."""
-    free = _gpu_free()
+    free = gpu_memory.free()
     with tempfile.TemporaryDirectory(prefix="nemolab-") as folder:
         made = smoke_launch.launch(smoke_spec(spec, spec.arms[0]), Path(folder))
         try:
             server = process.start(made, progress=lambda at: tell(0, f"start, {at.phase}, {at.elapsed_s:.0f} s"))
         except StartError as error:
-            _settle(free)
+            gpu_memory.settle(free, _SETTLE_S)
             yield error
             return
         try:
             yield server
         finally:
             process.stop(server)
-            _settle(free)
+            gpu_memory.settle(free, _SETTLE_S)
 
 
 def _ask(
@@ -160,24 +159,6 @@ def _causes(log: Path) -> tuple[Finding, ...]:
 
 def _first(text: str) -> str:
     return text.split("\n", 1)[0]
-
-
-def _gpu_free() -> dict[int, int]:
-    """Free memory of every GPU here, bytes."""
-    from nemolab.host import nvml
-    from nemolab.host.probe import Probe
-
-    return {gpu.index: gpu.memory_free for gpu in nvml.ask(Probe()).gpus or () if gpu.memory_free is not None}
-
-
-def _settle(before: dict[int, int]) -> None:
-    """Wait until the GPUs have their memory back: the next arm's start looks at it."""
-    deadline = time.monotonic() + _SETTLE_S
-    while before and time.monotonic() < deadline:
-        after = _gpu_free()
-        if all(after.get(index, free) >= free - _RETURNED for index, free in before.items()):
-            return
-        time.sleep(0.5)
 
 
 def failures(found: Measured) -> list[Finding]:

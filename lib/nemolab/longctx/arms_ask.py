@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from nemolab.longctx.arms_clock import first_token, hits, spent
 from nemolab.longctx.arms_rows import CACHED, Asked, Clock, How, Point, Questions, Said
 from nemolab.longctx.build import Builder, Prompt
 from nemolab.longctx.calibrate import calibrate
+from nemolab.longctx.request import alive, cold
 from nemolab.longctx.rows import Suite
 from nemolab.longctx.suite import sample
 from nemolab.longctx.timeouts import Prefill
@@ -111,10 +112,10 @@ class _Round:
             f"Warm-up requests of {sizes} tokens came first: kernels compiled there are not in the times."
         )
 
-    async def _length(self, tokens: int) -> Any:
+    async def _length(self, tokens: int) -> AsyncIterator[Point]:
         """The point of one length, again after each request that adds to it."""
         prompt = self._prompt(tokens, "asked")
-        salt = {} if self.questions.fresh else self._alone(f"cold {time.time_ns()}")
+        salt = {} if self.questions.fresh else cold(f"cold {time.time_ns()}")
         again = {name: value for name, value in salt.items() if name != "cache_prompt"}
         before = await self._metrics()
         got = await self._send(prompt, self._logprobs() | salt)
@@ -168,10 +169,10 @@ class _Round:
         room = self.questions.context - short - 1 if self.questions.context else _COMPANY
         going_on = {"max_tokens": max(1, min(_COMPANY, room)), "ignore_eos": True}
         limit = self._prefill.limit_s(prompt.tokens)
-        company = asyncio.ensure_future(self._send(other, going_on | self._alone(f"other {salt}"), limit))
+        company = asyncio.ensure_future(self._send(other, going_on | cold(f"other {salt}"), limit))
         try:
             await asyncio.sleep(_AHEAD_S)
-            got = await self._send(prompt, self._logprobs() | self._alone(f"beside {salt}"))
+            got = await self._send(prompt, self._logprobs() | cold(f"beside {salt}"))
         finally:
             ended = company.done()
             company.cancel()
@@ -186,8 +187,8 @@ class _Round:
         limit = total_s or self._prefill.limit_s(prompt.tokens)
         got = await stream_chat(self.session, self.endpoint, body, stall_s=_STALL_S, total_s=limit)
         if not got.ok:
-            alive = "" if await self._alive() else "; the server does not answer any more"
-            raise _Failed(f"{prompt.tokens + self.overhead:,} tokens: {got.error_class}: {got.error}{alive}")
+            gone = "" if await alive(self.session, self.endpoint) else "; the server does not answer any more"
+            raise _Failed(f"{prompt.tokens + self.overhead:,} tokens: {got.error_class}: {got.error}{gone}")
         if got.ttft_s is None and got.first_byte_s is None:
             raise _Failed(f"{prompt.tokens + self.overhead:,} tokens: an answer without a token")
         return got
@@ -203,11 +204,6 @@ class _Round:
 
     def _decode(self) -> dict[str, Any]:
         return {"max_tokens": self.questions.decode_tokens, "ignore_eos": True}
-
-    @staticmethod
-    def _alone(salt: str) -> dict[str, Any]:
-        """Options against what others left in a cache: llama.cpp knows the first, vLLM and SGLang the second."""
-        return {"cache_prompt": False, "cache_salt": salt}
 
     def _expected(self, tokens: int) -> float:
         """Seconds to the first token of a longer prompt, from the last one and the roofline's growth."""
@@ -234,18 +230,6 @@ class _Round:
             return await asyncio.to_thread(scrape, self.endpoint, timeout_s=_SCRAPE_S)
         except NemolabError:
             return None
-
-    async def _alive(self) -> bool:
-        import aiohttp
-
-        wait = aiohttp.ClientTimeout(total=10)
-        try:
-            async with self.session.get(
-                self.endpoint.root + "/health", headers=self.endpoint.headers(), timeout=wait
-            ) as response:
-                return response.status < 500
-        except (aiohttp.ClientError, TimeoutError, OSError):
-            return False
 
 
 def _said(how: How, got: StreamResult) -> Said:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import log10
 from typing import TYPE_CHECKING, Any
 
 from nemolab.core.finding import Finding
@@ -13,6 +15,7 @@ from nemolab.longctx.arms import Measured
 from nemolab.longctx.arms_agree import Compared
 from nemolab.longctx.arms_plan import Planned
 from nemolab.longctx.arms_rows import Point
+from nemolab.longctx.look import length_axis
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -67,8 +70,6 @@ def plan_rows(plans: Sequence[Planned]) -> Table:
 
 def plan_findings(plans: Sequence[Planned]) -> list[Finding]:
     """What lint and plan say of the arms, once where several share it."""
-    from dataclasses import replace
-
     where: dict[Finding, list[str]] = {}
     for plan in plans:
         for finding in dict.fromkeys(plan.findings):
@@ -81,8 +82,6 @@ def plan_findings(plans: Sequence[Planned]) -> list[Finding]:
 
 def _room(lengths: Sequence[int]) -> list[float]:
     """Ends of a logarithmic axis with room for the names of the first and the last length."""
-    from math import log10
-
     first, last = log10(lengths[0]), log10(lengths[-1])
     room = max(0.06 * (last - first), 0.05)
     return [round(first - room, 3), round(last + room, 3)]
@@ -101,8 +100,8 @@ def time_figure(plans: Sequence[Planned], arms: Sequence[Measured]) -> go.Figure
     if bounds:
         roofline_look.add_lines(figure, bounds)
     every = sorted({length for plan in plans for length in plan.lengths})
-    axis = {"title": "prompt tokens", "type": "log", "tickvals": every, "ticktext": [f"{n:,}" for n in every]}
-    figure.update_xaxes(axis, range=_room(every))
+    length_axis(figure, every)
+    figure.update_xaxes(range=_room(every))
     figure.update_yaxes(title="first token, s", type="log", dtick="D2")
     return figure
 

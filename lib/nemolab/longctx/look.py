@@ -103,7 +103,7 @@ def accuracy_figure(lengths: Sequence[Length], wanted: float) -> go.Figure:
     )
     figure.add_scatter(x=x, y=[length.ruler for length in lengths], name="RULER string match")
     figure.add_scatter(x=x, y=[wanted] * len(x), mode="lines", line={"dash": "dot"}, name="wanted")
-    _length_axis(figure, x)
+    length_axis(figure, x)
     figure.update_yaxes(title="share of answers", range=[0, 1.05], tickformat=".0%")
     return figure
 
@@ -147,7 +147,7 @@ def ttft_figure(lengths: Sequence[Length], bounds: Sequence[Bound] = ()) -> go.F
         )
     if bounds:
         roofline_look.add_lines(figure, bounds)
-    _length_axis(figure, x)
+    length_axis(figure, x)
     figure.update_yaxes(title="TTFT s", type="log", dtick="D2")
     return figure
 
@@ -219,7 +219,8 @@ def _seconds(q: Quantile) -> str:
     return f"{q.value:.2f} [{low}, {high}], n = {q.n}"
 
 
-def _length_axis(figure: go.Figure, lengths: Sequence[int]) -> None:
+def length_axis(figure: go.Figure, lengths: Sequence[int]) -> None:
+    """Name every prompt length of a logarithmic axis."""
     figure.update_xaxes(
         title="prompt tokens", type="log", tickvals=list(lengths), ticktext=[f"{length:,}" for length in lengths]
     )

@@ -67,7 +67,7 @@ class Asker:
                 first answer is the one that counts.
         """
         before = await self._prompt_tokens()
-        got = await self._send(ask, _cold(ask.id) if self._suite.cold else {})
+        got = await self._send(ask, cold(ask.id) if self._suite.cold else {})
         after = await self._prompt_tokens() if before is not None else None
         if got.ok and got.ttft_s and not ask.warm:
             self._prefill.saw(ask.prompt.tokens, got.ttft_s)
@@ -77,13 +77,13 @@ class Asker:
             score(ask.question, got.content) if got.ok else None,
             ask.prompt.tokens + self._overhead,
             ask.prompt.text if ask.question.control != "no context" else "",
-            alive=None if got.ok else await self._alive(),
+            alive=None if got.ok else await alive(self._session, self._endpoint),
             prefills=_prefills(before, after, got.prompt_tokens),
         )
         verdict = classify(seen)
         doubtful = not ask.question.control and verdict.outcome not in TRANSPORT | SUSPECT | {Outcome.CORRECT}
         if recheck and doubtful:
-            again = await self._send(ask, _cold(f"again {ask.id}"))
+            again = await self._send(ask, cold(f"again {ask.id}"))
             verdict = classify(replace(seen, cold=again.ok and score(ask.question, again.content).correct))
         return _row(ask, seen, verdict, by_ids=self._frame is not None), recheck and doubtful
 
@@ -115,19 +115,20 @@ class Asker:
             self._counts = False
         return None
 
-    async def _alive(self) -> bool:
-        """Whether anything answers at the server's address."""
-        import aiohttp
 
-        url, headers = self._endpoint.root + "/health", self._endpoint.headers()
-        try:
-            async with self._session.get(url, headers=headers, timeout=aiohttp.ClientTimeout(total=10)) as response:
-                return response.status < 500 or response.status == 503
-        except (aiohttp.ClientError, TimeoutError, OSError):
-            return False
+async def alive(session: aiohttp.ClientSession, endpoint: Endpoint) -> bool:
+    """Whether anything answers at the server's address."""
+    import aiohttp
+
+    url, wait = endpoint.root + "/health", aiohttp.ClientTimeout(total=10)
+    try:
+        async with session.get(url, headers=endpoint.headers(), timeout=wait) as response:
+            return response.status < 500 or response.status == 503
+    except (aiohttp.ClientError, TimeoutError, OSError):
+        return False
 
 
-def _cold(salt: str) -> dict[str, Any]:
+def cold(salt: str) -> dict[str, Any]:
     """Options that keep a request from the prefix cache: llama.cpp knows the first, vLLM and SGLang the second, and
     each passes over the other's."""
     return {"cache_prompt": False, "cache_salt": salt}

@@ -48,8 +48,7 @@ def resume(run_name: str, *, runbook: str | None = None, until: str | None, jobs
     path = _of_run(runbook, earlier) if runbook else spec.find(earlier.runbook_path)
     if earlier.replay_of:
         raise UsageError("a replay cannot be resumed", where=earlier.run_id, fix=f"resume {earlier.replay_of}")
-    if earlier.status is Status.RUNNING:
-        raise UsageError(f"this run is being run by pid {earlier.pid}", where=earlier.run_id, fix="wait for it")
+    store.refuse_running(earlier)
     made = plan.make(spec.load(path), earlier.parameters, until=until)
     decisions = keeping.decide(made, earlier, folder)
     if dry_run:
@@ -93,8 +92,7 @@ def recorded(run_name: str, *, runbook: str | None = None, until: str | None, jo
     if any(step.anew for step in source.steps):
         fix = f"--recorded {source.measured_in}, whose recordings are of one machine"
         raise UsageError("part of that run was measured anew, elsewhere", where=source.run_id, fix=fix)
-    if source.status is Status.RUNNING:
-        raise UsageError(f"this run is being run by pid {source.pid}", where=source.run_id, fix="wait for it")
+    store.refuse_running(source)
     book = spec.load(_of_run(runbook, source) if runbook else spec.find(source.runbook_path))
     sets = {name: value for name, value in source.parameters.items() if name in book.book.parameters}
     made = plan.make(book, sets, until=until)

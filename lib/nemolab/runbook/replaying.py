@@ -33,8 +33,7 @@ def replay(source: Path, *, console: Console, jobs: int | None) -> tuple[RunReco
     original = store.read(source)
     if original.replay_of:
         raise UsageError("this is a replay already", where=original.run_id, fix=f"replay {original.replay_of}")
-    if original.status is Status.RUNNING:
-        raise UsageError(f"this run is being run by pid {original.pid}", where=original.run_id, fix="wait for it")
+    store.refuse_running(original)
     todo = [step for step in original.steps if step.status in _REPLAYED]
     if not todo:
         raise UsageError("no step of this run ended, so there is nothing to replay", where=original.run_id)

@@ -102,6 +102,16 @@ def killed(found: RunRecord) -> RunRecord:
     return found.model_copy(update=update)
 
 
+def refuse_running(run: RunRecord) -> None:
+    """Nothing is made of a run that has not ended.
+
+    Raises:
+        UsageError: it still runs.
+    """
+    if run.status is Status.RUNNING:
+        raise UsageError(f"this run is being run by pid {run.pid}", where=run.run_id, fix="wait for it")
+
+
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold the run folder for one runner; the kernel lets go of it when the process ends, however it ends.
