@@ -37,12 +37,10 @@ class ContextParams(Params):
     thinking_tokens: int = Field(
         0, ge=-1, description="room for thoughts; 0 turns them off, -1 leaves it to the server"
     )
-    controls: bool = Field(True, description="ask without the text, and for a key that is not there")
     stop_early: bool = Field(False, description="end a length as soon as it is settled")
     documents: str = Field("", description="text files to hide needles in, comma between; empty for our own prose")
     send: Send = Field("text", description="text of a message, or ids of tokens: the server tokenizes nothing then")
     roofline: str = Field("", description="to hold times against: a profile, or model, GPU and number of GPUs")
-    seed: int = Field(0, ge=0, description="of texts, needles and questions")
 
     def endpoint(self) -> Endpoint:
         """Where to ask."""
@@ -55,8 +53,6 @@ class ContextParams(Params):
             lengths=lengths(self.lengths),
             haystacks=self.haystacks,
             questions=self.questions,
-            seed=self.seed,
-            controls=self.controls,
             thinking=None if self.thinking_tokens < 0 else self.thinking_tokens > 0,
             thinking_tokens=max(0, self.thinking_tokens),
             budget_s=self.budget_s or None,

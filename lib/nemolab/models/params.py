@@ -32,7 +32,6 @@ class PlanParams(Params):
     mamba_cache_mode: CacheMode = Field("none", description="Mamba cache mode of vLLM")
     num_speculative_tokens: int = Field(0, ge=0, le=16, description="draft tokens of the checkpoint's MTP layer")
     max_num_batched_tokens: int = Field(8192, ge=1, description="largest step of the scheduler")
-    max_num_seqs: int = Field(0, ge=0, description="sequences at once; 0 for the engine's default")
     min_concurrency: float = Field(1.0, ge=0, description="requests of that length that must fit at once")
     survey_models: list[str] = Field(
         ["ultra-bf16", "ultra-nvfp4", "super-fp8", "super-nvfp4", "nano-bf16", "lightning-nvfp4"],
@@ -63,7 +62,6 @@ class PlanParams(Params):
             "mamba_cache_mode": self.mamba_cache_mode,
             "num_speculative_tokens": self.num_speculative_tokens,
             "max_num_batched_tokens": self.max_num_batched_tokens,
-            "max_running_requests": self.max_num_seqs or None,
         }
 
 

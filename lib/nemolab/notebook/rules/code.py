@@ -12,7 +12,6 @@ from nemolab.notebook.rules.subject import Hit, Rules, Subject
 
 RULES = Rules()
 CELL_LINES, NOTEBOOK_LINES = 15, 120
-PARAMETERS = 20  # a list, one line each: no logic that could move
 LIBRARIES = ("pandas", "plotly", "__future__")
 _SHELL = re.compile(r"^\s*(?:[!%?].*|pip3?\s.*|conda\s.*)|\?\s*$|^\s*[\w, ]+=\s*[!%]", re.MULTILINE)
 _SHELL_CALLS = ("get_ipython", "system", "popen", "Popen", "check_output", "check_call", "exec", "eval")
@@ -31,16 +30,11 @@ def _python(subject: Subject) -> Iterator[Hit]:
             yield cell, "the cell is not Python"
 
 
-@RULES.add(
-    "N041",
-    f"at most {CELL_LINES} lines a code cell, {PARAMETERS} parameters",
-    "move the logic into lib/nemolab, or split the cell",
-)
+@RULES.add("N041", f"at most {CELL_LINES} lines a code cell", "move the logic into lib/nemolab, or split the cell")
 def _cell_length(subject: Subject) -> Iterator[Hit]:
     for cell in subject.code:
-        most = PARAMETERS if "parameters" in cell.tags else CELL_LINES
-        if (count := lines(cell.source)) > most:
-            yield cell, f"{count} lines of code in one cell, at most {most}"
+        if (count := lines(cell.source)) > CELL_LINES:
+            yield cell, f"{count} lines of code in one cell, at most {CELL_LINES}"
 
 
 @RULES.add("N042", f"at most {NOTEBOOK_LINES} lines of code in all", "move the logic into lib/nemolab")
