@@ -110,7 +110,7 @@ class MiniatureConfig:
         return shapes
 
     def hf(self) -> dict[str, Any]:
-        """config.json of the checkpoint, as transformers and vLLM read it. Every number is finite JSON."""
+        """config.json of the checkpoint, as transformers, vLLM and SGLang read it. Every number is finite JSON."""
         return asdict(self) | {
             "architectures": ["NemotronHForCausalLM"],
             "model_type": "nemotron_h",
@@ -128,6 +128,7 @@ class MiniatureConfig:
             "mamba_proj_bias": False,
             "mamba_hidden_act": "silu",
             "mamba_ssm_cache_dtype": "float32",
+            "mamba_n_groups": self.n_groups,  # SGLang 0.5.13 builds the layers from this name, 8 where it is missing
             "expand": self.mamba_inner_size // self.hidden_size or 1,
             "time_step_min": 0.0,
             "time_step_max": 0.1,
