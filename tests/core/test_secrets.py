@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from nemolab.core.secrets import find_key_shapes, redact, secret_like
+from nemolab.core.secrets import find_key_shapes, redact, redact_log, secret_like
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,22 @@ def test_ordinary_text_has_none(text: str) -> None:
 def test_a_key_is_found_in_json_text(before: str) -> None:
     text = json.dumps({"source": ["first" * bool(before) + before + "nvapi-" + "a" * 30]})
     assert [kind for kind, _ in find_key_shapes(text)] == ["NVIDIA API key"]
+
+
+@pytest.mark.parametrize(
+    ("printed", "kept"),
+    [
+        ("server_args=ServerArgs(port=8000, api_key='swordfish', admin_api_key=None)", "admin_api_key=None"),
+        ("non-default args: {'model_tag': 'm', 'api_key': ['swordfish'], 'port': 8000}", "'port': 8000"),
+        ('{"hf_token": "swordfish", "model": "m"}', '"model": "m"'),
+        ("auth_token: 'swordfish'", "auth_token: "),
+    ],
+)
+def test_keys_in_printed_settings_are_removed_from_a_log(printed: str, kept: str) -> None:
+    cleaned = redact_log(printed)
+    assert "swordfish" not in cleaned and kept in cleaned
+
+
+@pytest.mark.parametrize("line", ["api_key=None", "api_key='none'", 'api_key="EMPTY"', "tokenizer='swordfish'", "keys: 'a'"])
+def test_settings_without_a_key_stay(line: str) -> None:
+    assert redact_log(line) == line

@@ -184,3 +184,63 @@ def test_codes_are_unique_and_every_symptom_is_complete() -> None:
             assert symptom.source
             wanted = set(re.findall(r"\{(\w+)\}", symptom.cause + symptom.fix))
             assert wanted <= set(symptom.pattern.groupindex), symptom.code
+
+
+SGLANG = (FIXTURES / "sglang-0.5.13-h200-miniature.log").read_text()
+
+
+def test_sglang_start_as_it_was_on_a_gpu() -> None:
+    report = explain(SGLANG)
+    assert (report.engine, report.ready, report.ready_s) == ("sglang", True, 127)
+    took = {phase.name: phase.seconds for phase in report.phases}
+    assert took["process group"] == 0.26
+    assert took["weights"] == 0.07
+    assert took["CUDA graphs"] == 67.82, "not what the piecewise graphs took"
+    assert took["piecewise CUDA graphs"] == 13.76
+    assert took["first request of its own"] == 10
+    values = {name: quantity.value for name, quantity in report.capacity.items()}
+    assert values == {
+        "weights": 0.01,
+        "mamba_slots": 8673,
+        "conv_state": 0.15,
+        "ssm_state": 6.35,
+        "kv_tokens": 3787607,
+        "chunked_prefill_size": 8192,
+        "max_running_requests": 16,
+        "max_model_len": 65536,
+        "left": 123.85,
+    }
+
+
+def test_mamba_groups_that_sglang_does_not_read() -> None:
+    report = explain((FIXTURES / "sglang-0.5.13-mamba-groups.log").read_text())
+    assert not report.ready and report.cause is not None
+    assert report.cause.symptom.code == "L-312" and "mamba_n_groups" in report.cause.fix
+    assert [seen.symptom.code for seen in report.failures] == ["L-312", "L-390"], "the aftermath comes last"
+
+
+@pytest.mark.parametrize("path", sorted(FIXTURES.glob("*.log")), ids=lambda path: path.stem)
+def test_a_log_that_got_ready_names_no_failure(path: Path) -> None:
+    """Engines print the settings they were started with, the names of all their options in one line."""
+    report = explain(path.read_text())
+    if report.ready and "drift" not in path.stem:
+        assert not report.failures
+
+
+ECHOES = {
+    "sglang": "[2026-11-30 19:46:15] server_args=ServerArgs({})",
+    "vllm": "(APIServer pid=637) INFO 11-30 19:59:01 [utils.py:278] non-default args: {{'model_tag': '/model', {}}}",
+}
+
+
+@pytest.mark.parametrize("engine", sorted(ECHOES))
+def test_settings_that_are_printed_are_no_symptoms_and_show_no_key(engine: str) -> None:
+    rules = log_rules(engine)
+    words = [re.sub(r"\\|\(\?[^)]*\)|[()\[\]?*+^$]", "", symptom.pattern.pattern) for symptom in rules.failures]
+    known = "extra_buffer', disable_radix_cache=False, api_key='swordfish', x={'api_key': ['marlin']}"
+    reader = LogReader(rules)
+    for line in (known, *words):
+        reader.feed(ECHOES[engine].format(line) + "\n")
+    report = reader.report()
+    assert not report.failures and not report.warnings
+    assert "swordfish" not in "".join(reader.tail) and "marlin" not in "".join(reader.tail)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from nemolab import models
 from nemolab.cli.models import models as models_command
 from nemolab.cli.plan import plan as plan_command
 from nemolab.core.errors import UsageError
+from nemolab.engines import registry
 
 GIB = 1 << 30
 MILLION = 1 << 20
@@ -265,6 +268,19 @@ def test_auto_follows_the_checkpoint_s_kv_scales() -> None:
 def test_ranks_cost_nccl_s_buffers() -> None:
     sizes = [fit("ultra-nvfp4", "b200", tp).overhead.communication >> 20 for tp in (1, 2, 4, 8)]
     assert sizes == [0, 342, 392, 392]
+
+
+def test_sglang_pools_as_its_log_printed_them() -> None:
+    """SGLang 0.5.13 with the miniature on an H200, tests/engines/fixtures/sglang-0.5.13-h200-miniature.log."""
+    log = (Path(__file__).parents[1] / "engines/fixtures/sglang-0.5.13-h200-miniature.log").read_text()
+    printed = {name: q.value for name, q in registry.explain(log).capacity.items()}
+    free = float(re.search(r"Load weight begin\. avail mem=([\d.]+) GB", log)[1])  # type: ignore[index]
+    options = {"engine": "sglang", "gpu_memory_utilization": 0.1, "max_model_len": 65536, "kv_cache_dtype": "auto"}
+    seen = fit("miniature", "h200", 1, **options, memory=int(free * GIB), max_running_requests=16).as_dict()
+    assert seen["mamba_states"] == pytest.approx(printed["mamba_slots"], rel=0.01)
+    assert seen["kv_tokens"] == pytest.approx(printed["kv_tokens"], rel=0.01)
+    whole = fit("miniature", "h200", 1, **options, max_running_requests=16).as_dict()
+    assert printed["kv_tokens"] < whole["kv_tokens"] < 1.02 * printed["kv_tokens"], "another process held 1.2 GiB"
 
 
 def test_sglang_keeps_three_states_a_request() -> None:

@@ -35,6 +35,13 @@ _SHAPES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
 )
 
 
+# Engines print the settings they were started with, a key in plain words among them: `api_key='...'` (SGLang),
+# `'api_key': ['...']` (vLLM).
+_SETTING = re.compile(
+    r"(?i)(\w*(?:api_?key|password|secret|auth_?token|hf_?token)['\"]?\s*[:=]\s*\[?\s*)(['\"])(?!\2|none\2|empty\2)[^'\"]+\2"
+)
+
+
 def secret_like(name: str) -> bool:
     """Whether a parameter of this name would hold a secret."""
     return bool(_NAME.search(name)) and not _NAME_FINE.search(name)
@@ -51,6 +58,11 @@ def redact(text: str) -> str:
     for kind, shape in _present(text):
         text = shape.sub(f"[{kind} removed]", text)
     return text
+
+
+def redact_log(text: str) -> str:
+    """A piece of an engine's log: key shapes, and keys in the settings that it prints, replaced."""
+    return _SETTING.sub(r"\1\2[key removed]\2", redact(text))
 
 
 def _present(text: str) -> list[tuple[str, re.Pattern[str]]]:

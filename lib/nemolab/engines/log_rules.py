@@ -67,6 +67,7 @@ class EngineLog:
         markers: phases; an engine may begin them in any order, each counts once.
         ready: the line after which requests are taken. It proves little: send one.
         version, port: patterns with groups `v` and `port`, where the engine prints them.
+        echo: lines that print the launch's own settings: the names in them are no symptoms.
         failures: the most specific first, for the first that is found is the cause.
     """
 
@@ -81,6 +82,7 @@ class EngineLog:
     failures: tuple[Symptom, ...] = ()
     version: re.Pattern[str] | None = None
     port: re.Pattern[str] | None = None
+    echo: re.Pattern[str] | None = None
 
 
 # Failures that any engine can die of.

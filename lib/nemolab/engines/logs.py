@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from nemolab.core.finding import Finding, Severity
-from nemolab.core.secrets import redact
+from nemolab.core.secrets import redact_log
 from nemolab.engines.log_rules import COMMON, EngineLog, Marker, Symptom
 
 Number = int | float
@@ -192,7 +192,7 @@ class LogReader:
     def _line(self, line: str, now: float | None) -> list[str]:
         self._lines += 1
         if line.strip():
-            self.tail = [*self.tail[-39:], redact(line)[:_CUT]]
+            self.tail = [*self.tail[-39:], redact_log(line)[:_CUT]]
         stamp = self.rules.stamp(line)
         if stamp is not None:
             if self._zero is None:  # what came before the first stamp took until now
@@ -208,7 +208,8 @@ class LogReader:
         for value in self.rules.values:
             if match := value.pattern.search(line):
                 self._capacity[value.name] = Quantity(_number(match["v"]), value.unit)
-        self._symptoms(line)
+        if not (self.rules.echo and self.rules.echo.search(line)):
+            self._symptoms(line)
         if self._ready is None and self.rules.ready.search(line):
             self._ready = self._now
         return self._phases(line)
@@ -225,7 +226,7 @@ class LogReader:
                 symptom,
                 symptom.cause.format(**groups),
                 symptom.fix.format(**groups),
-                redact(line.strip())[:_CUT],
+                redact_log(line.strip())[:_CUT],
                 self._lines,
             )
 

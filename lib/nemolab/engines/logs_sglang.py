@@ -1,4 +1,7 @@
-"""SGLang: what its log says. Lines read in 0.5.13 and 0.5.23 sources; where those differ, both are matched."""
+"""SGLang: what its log says. Lines read in 0.5.13 and 0.5.23 sources; where those differ, both are matched.
+
+The start of 0.5.13 was held against logs of our own (miniature on one H200, 2026-11-30), failures but two were not.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from datetime import datetime
 
 from nemolab.engines.log_rules import EngineLog, Marker, Symptom, Value
 
-# Read in the sources of both versions (model_runner, scheduler, server_args); no run of our own.
+# Read in the sources of both versions (model_runner, scheduler, server_args).
 _SOURCE = "SGLang 0.5.13 and 0.5.23 source"
 _TIME = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?: [A-Z]+\d+)*\]")
 
@@ -43,13 +46,23 @@ LOG = EngineLog(
         ),
         Marker(
             "CUDA graphs",
-            re.compile(r"Capture .*?(?:cuda|CUDA) graph begin"),
-            re.compile(r"Capture .+? end\. (?:bs=\[[^\]]*\], )?(?:Time elapsed: |elapsed=)(?P<s>[\d.]+) s"),
-            "fewer sizes (--cuda-graph-max-bs, 0.5.23: --cuda-graph-max-bs-decode)",
+            re.compile(r"Capture (?!piecewise).*?(?:cuda|CUDA) graph begin"),
+            re.compile(
+                r"Capture (?!piecewise).+? end\. (?:bs=\[[^\]]*\], )?(?:Time elapsed: |elapsed=)(?P<s>[\d.]+) s"
+            ),
+            "kernels are compiled here at the first start: mount ~/.cache/tvm-ffi (TVM_FFI_CACHE_DIR) and Triton's cache;"
+            " fewer sizes (--cuda-graph-max-bs, 0.5.23: --cuda-graph-max-bs-decode)",
+        ),
+        Marker(
+            "piecewise CUDA graphs",
+            re.compile(r"Capture piecewise CUDA graph begin"),
+            re.compile(r"Capture piecewise CUDA graph end\. (?:Time elapsed: |elapsed=)(?P<s>[\d.]+) s"),
+            "fewer sizes (--piecewise-cuda-graph-max-tokens), or none (--disable-piecewise-cuda-graph)",
         ),
         Marker("first request of its own", re.compile(r"Uvicorn running on|Application startup complete")),
     ),
     ready=re.compile(r"The server is fired up and ready to roll!"),
+    echo=re.compile(r"server_args=ServerArgs\("),
     version=re.compile(r"sglang (?:version )?v?(?P<v>\d+\.\d+\.\d+\S*)", re.IGNORECASE),
     values=(
         Value("weights", "GB", re.compile(r"Load weight end\. .*?mem usage=(?P<v>-?[\d.]+) GB")),
@@ -182,6 +195,14 @@ LOG = EngineLog(
             "this version cannot run the checkpoint's architecture",
             "a version that names the architecture in its list of supported models",
             "SGLang error text",
+        ),
+        Symptom(
+            "L-312",
+            re.compile(r"start \(\d+\) \+ length \(\d+\) exceeds dimension size"),
+            "a weight is smaller than the layer that was built for it; for a Nemotron-H of other than 8 Mamba groups, "
+            "config.json lacks mamba_n_groups, which this engine reads in place of n_groups",
+            "in config.json, mamba_n_groups equal to n_groups; else a checkpoint that belongs to its config.json",
+            "SGLang 0.5.13, configs/nemotron_h.py; measured: the miniature, 2 groups, one H200",
         ),
         Symptom(
             "L-390",

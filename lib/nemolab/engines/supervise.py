@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from nemolab.core.secrets import redact
+from nemolab.core.secrets import redact, redact_log
 from nemolab.engines import state
 from nemolab.engines.identity import MARK, alive, born, watch_fd
 
@@ -87,7 +87,7 @@ class Log:
         text = data.decode(errors="surrogateescape")
         for value, name in self._hidden:
             text = text.replace(value, name)
-        text = redact(text)
+        text = redact_log(text)
         with contextlib.suppress(OSError):  # a full disk must not take the server down
             self._file.write(text.encode(errors="surrogateescape"))
         self._on_text(text)

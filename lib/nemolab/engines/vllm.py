@@ -57,6 +57,7 @@ LOG = EngineLog(
         Marker("API server", re.compile(r"init engine \(profile, create kv cache, warmup model\) took")),
     ),
     ready=re.compile(r"Application startup complete\."),
+    echo=re.compile(r"non-default args: \{|Initializing a V1 LLM engine \(v\S+ with config: "),
     version=re.compile(r"(?:LLM engine \(v|server version |\bversion )(?P<v>\d+\.\d+\.\d+[^\s)]*)"),
     values=(
         Value("weights", "GiB", re.compile(r"Model loading took (?P<v>[\d.]+) GiB")),

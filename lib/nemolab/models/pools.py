@@ -1,4 +1,7 @@
-"""Pools of SGLang and TensorRT-LLM, as far as their code says; nothing here was compared with a log: estimates.
+"""Pools of SGLang and TensorRT-LLM, as far as their code says: estimates.
+
+SGLang's were held against one log (0.5.13, the miniature on an H200, 2026-11-30): states and KV tokens 0.5 % below the
+plan for the memory that was free when it started, 1.8 % below that for the whole GPU. TensorRT-LLM's against none.
 
 SGLang 0.5.23, mem_cache/kv_cache_configurator.py: after the weights, memory above the static fraction is kept free;
 the rest is split, ratio / (1 + ratio) for Mamba states (ratio 0.9 by default: 47 %), the remainder for KV tokens.
