@@ -173,6 +173,19 @@ def test_lint_sees_the_extra_flags() -> None:
     checked = smoke_launch.check(SmokeSpec("vllm", extra_args="--mamba-cache-mod align --no-such-flag"))
     assert any("no-such-flag" in f.message for f in checked.findings if f.severity is Severity.ERROR)
     assert {row["from"] for row in checked.rows()} >= {"miniature_vllm", "extra_args"}
+
+
+def test_a_flag_and_its_value_are_one_row() -> None:
+    words = "--max-num-seqs 4 --seed -1 --no-flag --dtype=half --names a b"
+    rows = smoke_launch.check(SmokeSpec("vllm", extra_args=words)).rows()
+    found = [(row["setting"], row["value"]) for row in rows if row["from"] == "extra_args"]
+    assert found == [
+        ("--max-num-seqs", "4"),
+        ("--seed", "-1"),
+        ("--no-flag", ""),
+        ("--dtype", "half"),
+        ("--names", "a b"),
+    ]
     clean = smoke_launch.check(SmokeSpec("vllm"))
     assert not [f for f in clean.findings if f.severity is Severity.ERROR]
 

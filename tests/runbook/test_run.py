@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 from tinylab import TinyLab, by_id, notebook, step
@@ -145,8 +147,58 @@ def test_a_corrected_notebook_takes_the_measurements_of_the_run_before(lab: Tiny
     assert "<b>Not all:</b> measure-" in (lab.folders()[4] / "index.html").read_text()
     assert mixed.results["total"]["value"] != total
     again = lab.nemolab("run", "--recorded", lab.last().run_id)
-    assert (again.code, f"--recorded {measured.run_id}, whose" in again.err) == (2, True)
+    assert (again.code, f"--recorded {measured.run_id}, themselves" in again.err) == (2, True)
     assert lab.nemolab("run", "--recorded", measured.run_id, "--fresh").code == 2
+
+
+def test_two_runs_measured_what_a_third_reports(lab: TinyLab) -> None:
+    """A GPU was lost in between: the second run measured the rest, and the report says which and where."""
+    cell = "took = sum(replay.recorded(measure)(0.01 * k) for k in {})"
+    publish = "results.publish(TinyResults(total=took * p.n))"
+    lab.book([step("a") | {"with": {"n": "${n}"}}], parameters={"n": {"type": "int", "default": 1, "help": "a number"}})
+    for numbers in ("[1, 2]", "[2, 3]"):
+        lab.write("tiny", notebook(cell.format(numbers), publish=publish))
+        assert lab.nemolab("run", "book", "--fresh").code == 0
+    first, second = lab.folders()
+    one, two = (json.loads((folder / "run.json").read_text()) for folder in (first, second))
+    two["host"] |= {"kernel": "another"}
+    (second / "run.json").write_text(json.dumps(two))
+    lab.write("tiny", notebook(cell.format("[1, 2, 3]"), publish=publish))
+
+    done = lab.nemolab("run", "--recorded", str(first), "--recorded", str(second), "--set", "n=2")
+    merged = by_id(lab.last(), "a")
+    assert (done.code, merged.anew) == (0, ()), done.all
+    assert lab.last().parameters["n"] == 2
+    assert lab.last().measured_in == one["run_id"]
+    assert [(m.run_id, m.host["kernel"]) for m in lab.last().measured_also] == [(two["run_id"], "another")]
+    assert len(merged.recordings) == 3
+    assert list(merged.also.values()) == [two["run_id"]], "what both hold is the first's"
+    page = (lab.folders()[2] / "index.html").read_text()
+    [name] = merged.also
+    assert f"From run {two['run_id']} of" in page
+    assert f"came {Path(name).name}" in page
+    assert "its machine was another: kernel another" in page
+    assert f"and of run {two['run_id']} of" in (lab.folders()[2] / "01_a.html").read_text()
+    assert [f.message for f in check_report(lab.folders()[2])] == []
+
+    shutil.rmtree(second)  # a run on recordings is a source like those that measured
+    again = lab.nemolab("run", "--recorded", str(lab.folders()[1]))
+    assert (again.code, by_id(lab.last(), "a").also) == (0, merged.also), again.all
+    assert lab.last().measured_also[0].run_id == two["run_id"]
+    assert "its machine was another" in (lab.folders()[2] / "index.html").read_text()
+
+
+def test_runs_of_two_runbooks_are_not_mixed(lab: TinyLab) -> None:
+    lab.write("tiny", notebook())
+    lab.book([step("a")])
+    assert lab.nemolab("run", "book").code == 0
+    book = lab.folders()[0]
+    other = book.parents[1] / "other" / book.name
+    shutil.copytree(book, other)
+    record = json.loads((other / "run.json").read_text())
+    (other / "run.json").write_text(json.dumps(record | {"runbook": "other"}))
+    mixed = lab.nemolab("run", "--recorded", str(book), "--recorded", str(other))
+    assert (mixed.code, "that is a run of other, not of book" in mixed.err) == (2, True), mixed.all
 
 
 def test_a_run_on_recordings_goes_on_as_one(lab: TinyLab) -> None:

@@ -41,8 +41,9 @@ def _runs(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[st
 @click.option(
     "--recorded",
     metavar="RUN",
+    multiple=True,
     shell_complete=_runs,
-    help="Run again with RUN's parameters; take its recorded calls where they are the same.",
+    help="Run again with RUN's parameters; take its recorded calls where they are the same. Repeatable.",
 )
 @click.option("--until", metavar="STEP", help="Run only this step and what it needs.")
 @click.option("--jobs", type=click.IntRange(1), help="Independent steps side by side. Default: one more than cores.")
@@ -54,7 +55,7 @@ def run(
     fresh: bool,
     resume: str | None,
     replay: str | None,
-    recorded: str | None,
+    recorded: tuple[str, ...],
     until: str | None,
     jobs: int | None,
     by: str,
@@ -70,6 +71,7 @@ def run(
       nemolab run --resume quickstart               the newest run, after a failure, a Ctrl-C or a sign-off
       nemolab run --replay 20260115-101500-3f9a     without servers and without measuring
       nemolab run --recorded 20260115-101500-3f9a   its measurements, with the notebooks and library of today
+      nemolab run --recorded RUN --recorded OTHER   what the first does not hold, from the other one
     """
     if not (runbook or resume or replay or recorded):
         raise UsageError(
@@ -83,15 +85,15 @@ def run(
         worker.warm()  # a process of its own imports papermill, while this one reads the runbook
     from nemolab.runbook import commands
 
+    parsed = commands.parse_sets(sets)
     if replay:
         if sets or dry_run or fresh or until:
             raise UsageError("a replay takes no other option than --jobs")
         return commands.replay(replay, runbook=runbook, jobs=jobs)
     if recorded:
-        if sets or dry_run or fresh:
-            raise UsageError("--recorded takes the run's own parameters", fix="leave out --set, --dry-run and --fresh")
-        return commands.recorded(recorded, runbook=runbook, until=until, jobs=jobs, by=by)
-    parsed = commands.parse_sets(sets)
+        if dry_run or fresh:
+            raise UsageError("--recorded measures only what no recording holds", fix="leave out --dry-run and --fresh")
+        return commands.recorded(recorded, parsed, runbook=runbook, until=until, jobs=jobs, by=by)
     if resume:
         if sets or fresh:
             raise UsageError("--resume goes on with the run's own parameters", fix="leave out --set and --fresh")

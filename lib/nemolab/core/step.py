@@ -24,7 +24,8 @@ class Step:
         folder: run folder that `<name>.ipynb`, `<name>.results.json` and `recordings/` lie in.
         name: file stem of the executed notebook, such as `04_load`; None when run on its own.
         replay: recorded calls are read, never made; results are compared, never written.
-        recorded: folder of an earlier run, whose recorded calls are taken where they are the same; None to make all.
+        recorded: folders of earlier runs, whose recorded calls are taken where they are the same, from the first that
+            has them; empty to make all.
         run: id of the run; servers started in this step belong to it and are stopped with it. None when on its own.
     """
 
@@ -32,7 +33,7 @@ class Step:
     name: str | None
     replay: bool
     run: str | None
-    recorded: Path | None = None
+    recorded: tuple[Path, ...] = ()
 
     def environment(self) -> dict[str, str]:
         """Environment variables that hand this step to a kernel."""
@@ -42,17 +43,17 @@ class Step:
         if self.run:
             values[RUN] = self.run
         if self.recorded:
-            values[RECORDED] = str(self.recorded)
+            values[RECORDED] = os.pathsep.join(map(str, self.recorded))
         return values
 
 
 def current() -> Step:
     """The step of this process."""
-    folder, recorded = os.environ.get(FOLDER), os.environ.get(RECORDED)
+    folder, recorded = os.environ.get(FOLDER), os.environ.get(RECORDED, "")
     return Step(
         folder=Path(folder) if folder else paths.reports() / "scratch",
         name=os.environ.get(NAME) or None,
         replay=os.environ.get(REPLAY) == "1",
         run=os.environ.get(RUN) or None,
-        recorded=Path(recorded) if recorded else None,
+        recorded=tuple(map(Path, recorded.split(os.pathsep))) if recorded else (),
     )

@@ -50,8 +50,8 @@ LOG = EngineLog(
             re.compile(
                 r"Capture (?!piecewise).+? end\. (?:bs=\[[^\]]*\], )?(?:Time elapsed: |elapsed=)(?P<s>[\d.]+) s"
             ),
-            "kernels are compiled here at the first start: mount ~/.cache/tvm-ffi (TVM_FFI_CACHE_DIR) and Triton's cache;"
-            " fewer sizes (--cuda-graph-max-bs, 0.5.23: --cuda-graph-max-bs-decode)",
+            "kernels are compiled here at the first start: mount ~/.cache/tvm-ffi (TVM_FFI_CACHE_DIR) and Triton's "
+            "cache; fewer sizes (--cuda-graph-max-bs, 0.5.23: --cuda-graph-max-bs-decode)",
         ),
         Marker(
             "piecewise CUDA graphs",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ _PROGRAMS: dict[str, tuple[int, str]] = {
     "sglang": (3, "sglang.launch_server"),
 }
 ENGINES = ("llamacpp", "vllm", "sglang")
+_FLAG = re.compile(r"--?[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +146,16 @@ class Checked:
     findings: tuple[Finding, ...]
 
     def rows(self) -> list[dict[str, object]]:
-        """One row a setting."""
-        return [{"setting": s.setting, "value": s.value, "from": s.set_by} for s in self.settings]
+        """One row a setting; of the extra words, those after a flag are its value."""
+        rows: list[dict[str, object]] = []
+        for each in self.settings:
+            extra = each.set_by == "extra_args"
+            if extra and rows and rows[-1]["from"] == "extra_args" and not _FLAG.match(each.setting):
+                rows[-1]["value"] = f"{rows[-1]['value']} {each.setting}".strip()
+                continue
+            flag, _, value = each.setting.partition("=") if extra else (each.setting, "", each.value)
+            rows.append({"setting": flag, "value": value, "from": each.set_by})
+        return rows
 
 
 def check(spec: SmokeSpec) -> Checked:

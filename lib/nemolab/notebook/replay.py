@@ -100,11 +100,11 @@ class _Call:
         return cls(name, source, arguments, path)
 
     def answered(self) -> bool:
-        """Whether the call is read: in replay always; else when an earlier run that was named made the same call, whose
-        recording is then this run's."""
+        """Whether the call is read: in replay always; else when one of the earlier runs that were named made the same
+        call, whose recording is then this run's."""
         here = step.current()
-        if here.recorded and not here.replay:
-            earlier = here.recorded / self.path.relative_to(here.folder)
+        for folder in () if here.replay else here.recorded:
+            earlier = folder / self.path.relative_to(here.folder)
             if earlier.is_file():
                 write_atomic(self.path, earlier.read_bytes())
                 return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,10 @@ from nemolab.core import paths
 from nemolab.core.errors import ExitCode, NemolabError, UsageError
 from nemolab.core.finding import Severity
 from nemolab.core.status import Status
-from nemolab.runbook import console, keeping, plan, spec, store
+from nemolab.runbook import console, keeping, plan, provenance, spec, store
 from nemolab.runbook.keeping import Decision
 from nemolab.runbook.plan import Plan
+from nemolab.runbook.provenance import Source
 from nemolab.runbook.record import FILE, RunRecord
 
 _LOOK_BACK = 20  # runs
@@ -56,13 +57,11 @@ def resume(run_name: str, *, runbook: str | None = None, until: str | None, jobs
     if holds(made, earlier, decisions):
         _say_kept(earlier, folder)
         return int(earlier.status.exit_code)
-    measured = None
-    if earlier.measured_in:  # it stays a run on recordings
-        source = store.find(earlier.measured_in)
-        measured = (store.read(source), source)
+    named = [earlier.measured_in, *(each.run_id for each in earlier.measured_also)] if earlier.measured_in else []
     return _execute(
         made, folder, earlier, folder, decisions,
-        command=earlier.command, jobs=jobs, by=earlier.by, measured=measured,
+        command=earlier.command, jobs=jobs, by=earlier.by,
+        sources=provenance.read(named),  # it stays a run on recordings
     )  # fmt: skip
 
 
@@ -80,24 +79,28 @@ def replay(run_name: str, *, runbook: str | None = None, jobs: int | None) -> in
     return int(record.status.exit_code)
 
 
-def recorded(run_name: str, *, runbook: str | None = None, until: str | None, jobs: int | None, by: str) -> int:
-    """Run a runbook again with the parameters of a run, and take that run's recorded calls where they are the same.
+def recorded(
+    runs: Sequence[str],
+    sets: Mapping[str, str],
+    *,
+    runbook: str | None = None,
+    until: str | None,
+    jobs: int | None,
+    by: str,
+) -> int:
+    """Run a runbook again with the parameters of a run, changed by `sets`, and take recorded calls where they are the
+    same: of the first run, else of the next.
 
     What was measured stays; what follows from it is computed by the notebooks and the library of today.
     """
-    folder = store.find(run_name)
-    source = store.read(folder)
-    if source.replay_of:
-        raise UsageError("a replay did not measure", where=source.run_id, fix=f"--recorded {source.replay_of}")
-    if any(step.anew for step in source.steps):
-        fix = f"--recorded {source.measured_in}, whose recordings are of one machine"
-        raise UsageError("part of that run was measured anew, elsewhere", where=source.run_id, fix=fix)
-    store.refuse_running(source)
-    book = spec.load(_of_run(runbook, source) if runbook else spec.find(source.runbook_path))
-    sets = {name: value for name, value in source.parameters.items() if name in book.book.parameters}
-    made = plan.make(book, sets, until=until)
-    command = ("nemolab", "run", "--recorded", source.measured_in or source.run_id, *_options({}, until))
-    return _execute(made, None, None, None, {}, command=command, jobs=jobs, by=by, measured=(source, folder))
+    sources = provenance.read(runs)
+    first = sources[0].record
+    book = spec.load(_of_run(runbook, first) if runbook else spec.find(first.runbook_path))
+    before = {name: value for name, value in first.parameters.items() if name in book.book.parameters}
+    made = plan.make(book, before | dict(sets), until=until)
+    named = [part for source in sources for part in ("--recorded", source.measured[0].run_id)]
+    command = ("nemolab", "run", *named, *_options(sets, until))
+    return _execute(made, None, None, None, {}, command=command, jobs=jobs, by=by, sources=sources)
 
 
 def _of_run(runbook: str, run: RunRecord) -> Path:
@@ -169,7 +172,7 @@ def _execute(
     command: tuple[str, ...],
     jobs: int | None,
     by: str,
-    measured: tuple[RunRecord, Path] | None = None,
+    sources: Sequence[Source] = (),
 ) -> int:
     from datetime import UTC, datetime
 
@@ -178,19 +181,12 @@ def _execute(
     resumed = folder is not None
     folder = folder or store.create(made.spec.name, datetime.now(UTC))
     record = begin_end.new_record(made, folder.name, command=command, by=by)
-    if measured:
-        source = measured[0]
-        update = {
-            "measured_in": source.measured_in or source.run_id,
-            "measured": source.measured or source.started,
-            "host": source.host,
-        }
-        record = record.model_copy(update=update)
+    if sources:
+        record = record.model_copy(update=provenance.fields(sources))
     kept = runner.Kept(kept_folder, decisions) if earlier and kept_folder else None
     jobs = jobs or runner.jobs_by_default()
-    recorded = measured[1] if measured else None
     try:
-        done = runner.Runner(made, folder, record, kept, console.best(), jobs, recorded=recorded).run()
+        done = runner.Runner(made, folder, record, kept, console.best(), jobs, sources=sources).run()
     except BaseException:
         if not resumed and not (folder / FILE).exists():
             shutil.rmtree(folder, ignore_errors=True)  # it ended before its record could be written

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ def make_job(
     run_id: str,
     cell_timeout: float,
     replay: bool,
-    recorded: Path | None = None,
+    recorded: Sequence[Path] = (),
 ) -> Job:
     """The job of one step, with the environment that `core.step` reads in the kernel."""
     shutil.rmtree(scratch, ignore_errors=True)
@@ -36,7 +37,7 @@ def make_job(
         scratch.mkdir(parents=True)
     except OSError as error:
         raise NemolabError(f"cannot write: {error.strerror}", where=str(scratch)) from None
-    environment = Step(folder, name, replay, run_id, recorded).environment() | {
+    environment = Step(folder, name, replay, run_id, tuple(recorded)).environment() | {
         RUNNER_PID: str(os.getpid()),
         PROGRESS: str(scratch / "progress"),
         "PYTHONHASHSEED": "0",

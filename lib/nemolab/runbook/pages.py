@@ -33,6 +33,7 @@ def index(run: RunRecord, steps: Sequence[StepView]) -> str:
         summary=_summary(run),
         facts=list(_run_facts(run)),
         anew=[PurePosixPath(name).name for step in run.steps for name in step.anew],
+        also=list(_also(run)),
         sign_offs=list(_sign_offs(run.steps)),
         host=list(_flat(run.host)),
         command=shlex.join(run.command) if not run.measured_in else _measuring(run),
@@ -77,6 +78,16 @@ def _run_facts(run: RunRecord) -> Iterator[tuple[str, str]]:
         yield "For", run.audience
     if "nemolab" in run.versions:
         yield "nemolab", run.versions["nemolab"]
+
+
+def _also(run: RunRecord) -> Iterator[dict[str, Any]]:
+    """The further runs that recordings were taken from: which ones, and how their machine differs from the first."""
+    first = dict(_flat(run.host))
+    for each in run.measured_also:
+        names = [PurePosixPath(n).name for step in run.steps for n, made in step.also.items() if made == each.run_id]
+        here = dict(_flat(each.host))
+        other = [f"{key} {here.get(key, 'not known')}" for key in first | here if here.get(key) != first.get(key)]
+        yield {"run": each, "names": names, "other": other}
 
 
 def _measuring(run: RunRecord) -> str:

@@ -71,10 +71,19 @@ class StepRecord(_Model):
     notebook_sha256: str = ""  # of the executed notebook beside the record
     code_sha256: str = ""  # `normalise.code_sha256` of the source notebook that was executed
     recordings: dict[str, str] = Field(default_factory=dict)  # path relative to the run folder -> sha256
-    anew: tuple[str, ...] = ()  # of `recordings`, those that the run named by `RunRecord.measured_in` does not hold
+    anew: tuple[str, ...] = ()  # of `recordings`, those that no run of `RunRecord.measured_in`, `measured_also` made
+    also: dict[str, str] = Field(default_factory=dict)  # those that a run of `measured_also` made -> its id
     sign_off_roles: tuple[str, ...] = ()
     sign_offs: tuple[SignOff, ...] = ()
     hint: str = ""  # notebook that helps, from `on_fail`
+
+
+class Measured(_Model):
+    """A run whose recordings another one took, and the machine that it measured on."""
+
+    run_id: str
+    started: datetime
+    host: dict[str, Any] = Field(default_factory=dict)
 
 
 class RunRecord(_Model):
@@ -85,6 +94,7 @@ class RunRecord(_Model):
     replay_of: str | None = None  # run whose recordings were replayed; None for a run that measured
     measured_in: str | None = None  # run whose recordings were taken where calls were the same; None for none
     measured: datetime | None = None  # when that run began
+    measured_also: tuple[Measured, ...] = ()  # runs whose recordings were taken where that one had none
     runbook: str  # file stem
     runbook_path: str  # relative to the checkout
     runbook_sha256: str

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,13 +18,14 @@ from typing import Any
 
 from nemolab.core.errors import NemolabError, UsageError
 from nemolab.core.status import Status
-from nemolab.runbook import begin_end, files, store, surroundings, verdict
+from nemolab.runbook import begin_end, files, provenance, store, surroundings, verdict
 from nemolab.runbook.begin_end import FINE
 from nemolab.runbook.console import Console, Tail
 from nemolab.runbook.job import AtCell, Ending, Outcome
 from nemolab.runbook.keeping import Decision, sign_off_status, values_of
 from nemolab.runbook.plan import Plan, PlannedStep
 from nemolab.runbook.pool import Pool
+from nemolab.runbook.provenance import Source
 from nemolab.runbook.record import Failure, RunRecord
 from nemolab.runbook.servers import Servers
 
@@ -51,9 +52,9 @@ class Runner:
         console: Console,
         jobs: int,
         *,
-        recorded: Path | None = None,
+        sources: Sequence[Source] = (),
     ) -> None:
-        self._recorded = recorded
+        self._sources = sources
         self._plan, self._folder, self._console, self._jobs = plan, folder, console, max(1, jobs)
         self._record = record
         self._steps = {step.id: step for step in record.steps}
@@ -194,7 +195,7 @@ class Runner:
         job = files.make_job(
             step.contract.path, parameters, self._folder, step.name, scratch,
             run_id=self._record.run_id, cell_timeout=step.step.cell_timeout or step.step.timeout, replay=False,
-            recorded=self._recorded,
+            recorded=tuple(source.folder for source in self._sources),
         )  # fmt: skip
         self._servers.begin(step.id)
         started, self._began[step.id] = datetime.now(UTC), time.monotonic()
@@ -237,7 +238,7 @@ class Runner:
             failure=failure,
             notebook_sha256=left.notebook_sha256,
             recordings=left.recordings,
-            anew=self._anew(left.recordings),
+            **self._whence(left.recordings),
         )
         if status is Status.PASSED:
             status, reason = sign_off_status(self._steps[step.id])
@@ -245,14 +246,16 @@ class Runner:
         self._write()
         self._console.ended(self._steps[step.id])
 
-    def _anew(self, recordings: Mapping[str, str]) -> tuple[str, ...]:
-        """Which recordings are not those of the run that was to answer: a call of another source or other arguments."""
-        if self._recorded is None:
-            return ()
-        anew = tuple(name for name, digest in recordings.items() if not files.has(self._recorded / name, digest))
+    def _whence(self, recordings: Mapping[str, str]) -> dict[str, Any]:
+        """Which recordings are not those of the run that was to answer first: another run's, or made now, for a call of
+        another source or other arguments."""
+        if not self._sources:
+            return {}
+        origins = provenance.origins(self._sources, recordings)
+        anew = tuple(name for name in recordings if name not in origins)
         if anew:
             self._console.note(f"! measured anew, on this machine: {', '.join(Path(name).name for name in anew)}")
-        return anew
+        return {"anew": anew, "also": {n: run for n, run in origins.items() if run != self._record.measured_in}}
 
     # Early ends
 
