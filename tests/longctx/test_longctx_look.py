@@ -9,9 +9,9 @@ from typing import Any
 from nemolab.core.intervals import Quantile
 from nemolab.longctx import conclude, look
 from nemolab.longctx.failures import Outcome
-from nemolab.longctx.rows import Row
+from nemolab.longctx.rows import Row, Suite
 from nemolab.longctx.stats import Clustered, clustered
-from nemolab.longctx.summary import Length, by_length
+from nemolab.longctx.summary import Length, by_length, holds_to
 
 NONE = Quantile(0.5, math.nan, None, None, 0)
 
@@ -76,3 +76,39 @@ def test_a_wait_that_no_cache_spares_is_named() -> None:
     near = [asked(1_048_064, 1_040_000, seconds) for seconds in (3.4, 3.7, 4.2)]  # 8,064 tokens of 300 s a million
     assert said(cold, *near) == [], "the rest was computed"
     assert len(said(cold, *slow)) == 1
+
+
+def of_task(task: str, right: int, wrong: int, tokens: int = 65_536, each: int = 8) -> list[Row]:
+    """Rows of a task, `each` questions a text."""
+    answers = [True] * right + [False] * wrong
+    return [
+        row(tokens, task=task, seed=i // each, correct=good, outcome=Outcome.CORRECT if good else Outcome.REFUSAL)
+        for i, good in enumerate(answers)
+    ]
+
+
+def test_a_task_that_fails_is_not_made_good_by_the_others() -> None:
+    rows = [*of_task("easy", 40, 0, 4096), *of_task("hard", 40, 0, 4096)]
+    rows += [*of_task("easy", 320, 0, each=1), *of_task("hard", 0, 32)]
+    lengths = by_length(rows)
+    assert lengths[1].right.share.low >= 0.8, "all together hold"
+    assert holds_to(lengths, 0.8) == 4096
+    assert not conclude.passed(rows, lengths, 0.8)
+    sentence = conclude.verdict(lengths, 0.8)
+    assert "; fails at 65,536 in hard 0 % [0, 16.9], n = 32 on 4 texts; all together 90.9 %" in sentence
+    assert look.task_table(lengths)[1] == {
+        "task": "hard",
+        "4,096": "100 % [86, 100], n = 40 on 5 texts",
+        "65,536": "0 % [0, 16.9], n = 32 on 4 texts",
+    }
+    alone = by_length([one for one in rows if one.task == "easy"])
+    assert (holds_to(alone, 0.8), alone[1].failing(0.8)) == (65_536, [])
+    every = by_length(of_task("hard", 0, 32) + of_task("worse", 0, 32))
+    assert conclude.verdict(every, 0.8).startswith("Fails at 65,536: 0 %")
+
+
+def test_a_plan_counts_what_answers_are_worth() -> None:
+    (line,) = look.plan_table(Suite(("niah_multikey_1", "niah_single_1"), (600,), haystacks=4, questions=8))
+    assert (line["texts"], line["questions"]) == (36, 64)
+    assert line["worth"] == "47.4 independent answers"
+    assert line["all right proves at least"] == "93.9 %"

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from nemolab.core.intervals import wilson
-from nemolab.longctx.stats import claim, clustered, decided, paired, pairs_needed, sequence
+from nemolab.longctx.stats import claim, clustered, decided, paired, pairs_needed, sequence, settled
 
 
 def test_one_question_a_text_is_wilson() -> None:
@@ -105,6 +105,19 @@ def test_a_threshold_is_settled_or_not() -> None:
     assert decided(0, 0, 0.8) is None
     whole = sequence(20, 20)
     assert (whole.high, whole.low) == (1.0, pytest.approx(0.05 ** (1 / 20) * (1 / 21) ** (1 / 20), rel=1e-6))
+
+
+def test_a_length_is_settled_by_what_its_answers_are_worth() -> None:
+    assert settled({"a": [[True] * 8] * 6}, 0.8)
+    assert settled({"a": [[False] * 8] * 2}, 0.8)
+    # 5 of 6 tasks find all, one finds nothing: together above 80 %, and still it fails
+    assert settled({"a": [[True]] * 80, "b": [[False] * 8] * 3}, 0.8)
+    # by number below 80 % for sure; but it is two texts of six, which settle nothing (H200, 2026-11-30: 13 of 27)
+    texts = {"easy": [[True]] * 3 + [[True] * 8], "hard": [[True, True] + [False] * 6, [False] * 8]}
+    answers = [x for groups in texts.values() for group in groups for x in group]
+    assert decided(sum(answers), len(answers), 0.8) is False
+    assert not settled({"all": [group for groups in texts.values() for group in groups]}, 0.8)
+    assert not settled({}, 0.8)
 
 
 def test_claims_say_n_and_never_more_than_they_know() -> None:

@@ -120,7 +120,9 @@ def _report(rows: Sequence[Row], wanted: float, as_json: bool, notes: Sequence[s
             "lengths": [
                 {"tokens": x.tokens, "right": x.right.share.successes, "n": x.right.share.n, "texts": x.right.haystacks,
                  "low": x.right.share.low, "high": x.right.share.high, "worth": x.right.effective, "ruler": x.ruler,
-                 "outcomes": {str(k): n for k, n in x.outcomes}}
+                 "outcomes": {str(k): n for k, n in x.outcomes},
+                 "tasks": {task: {"right": t.share.successes, "n": t.share.n, "low": t.share.low, "high": t.share.high}
+                           for task, t in x.tasks}}
                 for x in lengths
             ],
             "depths": [
@@ -132,6 +134,8 @@ def _report(rows: Sequence[Row], wanted: float, as_json: bool, notes: Sequence[s
         click.echo(json.dumps(document, indent=1))
         return ExitCode.PASSED if good else ExitCode.FAILED
     click.echo(table(look.length_table(lengths)))
+    if len({row.task for row in rows}) > 1:
+        click.echo("\n" + table(look.task_table(lengths)))
     click.echo("\n" + table(look.outcome_table(rows)))
     click.echo("\n" + findings(found))
     click.echo(f"\n{'PASSED' if good else 'FAILED'}: {conclude.verdict(lengths, wanted)}")

@@ -75,8 +75,9 @@ def wilson(successes: int, n: int, confidence: float = 0.95) -> Share:
     return Share(successes, n, low, high)
 
 
-def proven(n: int, confidence: float = 0.95) -> float:
-    """The share that `n` successes in `n` trials prove, one-sided and exact: the rule of three without its rounding."""
+def proven(n: float, confidence: float = 0.95) -> float:
+    """The share that `n` successes in `n` trials prove, one-sided and exact: the rule of three without its rounding.
+    Answers of one text are worth a number that need not be whole."""
     return (1 - confidence) ** (1 / n) if n else 0.0
 
 

@@ -37,16 +37,19 @@ def verdict(lengths: Sequence[Length], wanted: float) -> str:
         last = next(length for length in lengths if length.tokens == held)
         parts.append(f"holds to {held:,} at {last.right}")
     if first is not None:
-        parts.append(claim(first.tokens, first.right, wanted))
+        failing = [f"{task} {found}" for task, found in first.failing(wanted)]
+        sure = f"fails at {first.tokens:,} in {', '.join(failing)}; all together {first.right}"
+        parts.append(sure if failing and len(failing) < len(first.tasks) else claim(first.tokens, first.right, wanted))
     text = "; ".join(parts)
     return text[0].upper() + text[1:] + "."
 
 
 def passed(rows: Sequence[Row], lengths: Sequence[Length], wanted: float) -> bool:
-    """Whether nothing is shown to fail: no length below the wanted share for sure, no transport or prompt fault."""
+    """Whether nothing is shown to fail: no length and no task below the wanted share for sure, no transport or prompt
+    fault."""
     if not lengths or unanswered(rows) or suspect(rows):
         return False
-    return all(length.right.share.high >= wanted for length in lengths)
+    return all(length.right.share.high >= wanted and not length.failing(wanted) for length in lengths)
 
 
 def findings(rows: Sequence[Row], lengths: Sequence[Length], wanted: float, notes: Sequence[str] = ()) -> list[Finding]:

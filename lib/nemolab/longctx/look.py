@@ -10,6 +10,7 @@ from nemolab.longctx import roofline_look
 from nemolab.longctx.failures import MODEL, Outcome
 from nemolab.longctx.roofline_look import Bound
 from nemolab.longctx.rows import Row, Suite
+from nemolab.longctx.stats import clustered
 from nemolab.longctx.suite import texts
 from nemolab.longctx.summary import Cell, Length
 
@@ -20,14 +21,17 @@ Table = list[dict[str, Any]]  # one dict a row
 
 
 def plan_table(suite: Suite) -> Table:
-    """What will be asked at each length, at most, and what that many right answers would prove."""
+    """What will be asked at each length, at most, and what it would prove if every answer were right."""
     answers = len(suite.tasks) * suite.haystacks * suite.questions
+    each = [[True] * (suite.haystacks * suite.questions // texts(suite, task)) for task in suite.tasks]
+    worth = clustered([group for task, group in zip(suite.tasks, each, strict=True) for _ in range(texts(suite, task))])
     return [
         {
             "length": length,
-            "texts": sum(texts(suite, task) for task in suite.tasks),
+            "texts": worth.haystacks,
             "questions": answers,
-            "all right proves at least": percent(round(proven(answers), 3)),
+            "worth": f"{worth.effective:.1f} independent answers",
+            "all right proves at least": percent(round(proven(worth.effective), 3)),
             "prompt tokens": length * answers,
         }
         for length in suite.lengths
@@ -119,6 +123,16 @@ def length_table(lengths: Sequence[Length]) -> Table:
             "controls passed": _controls(length),
         }
         for length in lengths
+    ]
+
+
+def task_table(lengths: Sequence[Length]) -> Table:
+    """One row a task: its right answers at each length."""
+    names = dict.fromkeys(task for length in lengths for task, _ in length.tasks)
+    found = {(task, length.tokens): right for length in lengths for task, right in length.tasks}
+    return [
+        {"task": task} | {f"{each.tokens:,}": str(found.get((task, each.tokens), "-")) for each in lengths}
+        for task in names
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nemolab.core.intervals import Share, percent, wilson
@@ -161,6 +161,26 @@ def decided(right: int, n: int, threshold: float) -> bool | None:
     if seen.low >= threshold:
         return True
     return False if seen.high < threshold else None
+
+
+def settled(tasks: Mapping[str, Sequence[Sequence[bool]]], threshold: float) -> bool:
+    """Whether more answers would change nothing: all together are above or below `threshold`, or a task is below it.
+
+    Args:
+        tasks: answers of each task, grouped by the text that they are about.
+    """
+    every = [group for groups in tasks.values() for group in groups]
+    return _sure(every, threshold) is not None or any(_sure(g, threshold) is False for g in tasks.values())
+
+
+def _sure(groups: Sequence[Sequence[bool]], threshold: float) -> bool | None:
+    """`decided`, if the interval for the effective number says the same: answers that go by texts, or by tasks, are
+    worth less than their number."""
+    answers = [answer for group in groups for answer in group]
+    said, share = decided(sum(answers), len(answers), threshold), clustered(groups).share
+    if said is None or not (share.low >= threshold if said else share.high < threshold):
+        return None
+    return said
 
 
 def pairs_needed(difference: float, discordant: float, power: float = 0.8) -> int:

@@ -27,6 +27,7 @@ from nemolab.longctx.journal import Journal
 from nemolab.longctx.request import Ask, Asker
 from nemolab.longctx.rows import Row, Send, Suite, SuiteResult
 from nemolab.longctx.sample import Question, Sample
+from nemolab.longctx.summary import by_text
 from nemolab.longctx.tokens import Counter
 
 Progress = Callable[[int, int, str], None]  # requests done, at most, what is running
@@ -148,8 +149,7 @@ class _Run:
             if asked and all(row.outcome is Outcome.REFUSED_LENGTH for row in asked):
                 self._notes.append(f"The server refuses {length:,} tokens: {asked[0].why}")
                 return False
-            right = sum(row.correct for row in asked)
-            if suite.stop_at is not None and stats.decided(right, len(asked), suite.stop_at) is not None:
+            if suite.stop_at is not None and stats.settled(by_text(asked), suite.stop_at):
                 self._notes.append(f"{length:,} tokens: settled after {len(asked)} answers.")
                 break
         return True

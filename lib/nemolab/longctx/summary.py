@@ -27,6 +27,7 @@ class Length:
         cached: share of prompt tokens that warm questions took from the cache; None where the server does not say.
         outcomes: real questions by class.
         controls: passed controls of each kind, among those that were answered.
+        tasks: what `right` is made of.
     """
 
     tokens: int
@@ -37,6 +38,12 @@ class Length:
     cached: float | None
     outcomes: tuple[tuple[Outcome, int], ...]
     controls: tuple[tuple[str, Share], ...]
+    tasks: tuple[tuple[str, Clustered], ...] = ()
+
+    def failing(self, wanted: float) -> list[tuple[str, Clustered]]:
+        """Tasks among several that are shown to fail, whatever all together say."""
+        some = self.tasks if len(self.tasks) > 1 else ()
+        return [(task, right) for task, right in some if right.share.n and right.share.high < wanted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +78,21 @@ def by_depth(asked: Sequence[Row], bins: int = BINS) -> tuple[Cell, ...]:
 
 
 def holds_to(lengths: Sequence[Length], wanted: float) -> int:
-    """Longest length up to which every one proves the `wanted` share; 0 for none."""
+    """Longest length up to which every one proves the `wanted` share, and no task fails it; 0 for none."""
     held = 0
     for length in lengths:
-        if not length.right.share.n or length.right.share.low < wanted:
+        if not length.right.share.n or length.right.share.low < wanted or length.failing(wanted):
             break
         held = length.tokens
     return held
+
+
+def by_text(rows: Sequence[Row]) -> dict[str, list[list[bool]]]:
+    """Right or not, of each task, grouped by text."""
+    texts: dict[str, dict[int, list[bool]]] = {}
+    for row in rows:
+        texts.setdefault(row.task, {}).setdefault(row.seed, []).append(row.correct)
+    return {task: list(groups.values()) for task, groups in texts.items()}
 
 
 def was_warm(row: Row) -> bool:
@@ -105,9 +120,7 @@ def suspect(rows: Sequence[Row]) -> int:
 def _length(tokens: int, rows: list[Row]) -> Length:
     real = [row for row in rows if not row.control]
     judged = [row for row in real if _judged(row)]
-    texts: dict[tuple[str, int], list[bool]] = {}
-    for row in judged:
-        texts.setdefault((row.task, row.seed), []).append(row.correct)
+    tasks = by_text(judged)
     cold = [row for row in real if not was_warm(row)]
     warm = [row for row in rows if row.control != "no context" and was_warm(row)]
     known = [row for row in warm if row.cached is not None and row.counted]
@@ -115,13 +128,14 @@ def _length(tokens: int, rows: list[Row]) -> Length:
     kinds = sorted({row.control for row in rows if row.control})
     return Length(
         tokens,
-        clustered(list(texts.values())),
+        clustered([group for groups in tasks.values() for group in groups]),
         sum(row.ruler for row in judged) / len(judged) if judged else None,
         quantile([row.ttft_s for row in cold if row.ttft_s is not None], 0.5),
         quantile([row.ttft_s for row in warm if row.ttft_s is not None], 0.5),
         sum(r.cached or 0 for r in known) / sum(r.counted or 0 for r in known) if known else None,
         tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
         tuple((kind, _share([row for row in rows if row.control == kind and tells(row)])) for kind in kinds),
+        tuple((task, clustered(groups)) for task, groups in tasks.items()),
     )
 
 
