@@ -21,7 +21,7 @@ from plotly.offline import get_plotlyjs_version
 
 from nemolab.core import paths
 from nemolab.notebook import show
-from nemolab.runbook import commands, plan, record, report, spec
+from nemolab.runbook import commands, plan, record, render, report, spec
 from nemolab.runbook.cells import markdown
 from nemolab.runbook.figures import chart, plotly_js, script_json
 from nemolab.runbook.views import result_rows
@@ -299,3 +299,17 @@ def test_a_report_on_recordings_names_the_command_that_measures_again(folder: Pa
     made = plan.make(spec.load(spec.find(runbook)), commands.parse_sets(tuple(options[1::2])))
     measured = record.read(folder).parameters
     assert {name: value for name, value in made.parameters.items() if name in measured} == measured
+
+
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        ("interrupted by Ctrl-C", "Interrupted by Ctrl-C"),
+        ("cell 2 took longer than 60 s", "Cell 2 took longer than 60 s"),
+        ("holds_to_tokens is 4096, expected == 8192", "holds_to_tokens is 4096, expected == 8192"),
+        ("p99_s is 3", "p99_s is 3"),
+        ("", ""),
+    ],
+)
+def test_a_sentence_has_a_capital_and_a_name_keeps_its_own(reason: str, shown: str) -> None:
+    assert render.sentence(reason) == shown

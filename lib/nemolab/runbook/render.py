@@ -104,9 +104,14 @@ def _environment() -> jinja2.Environment:
         limit=lambda written: written if _OPERATOR.match(written) else f"= {written}",
         long_columns=_long_columns,
         breakable=_breakable,
-        capitalize_first=lambda text: text[:1].upper() + text[1:],
+        capitalize_first=sentence,
     )
     return environment
+
+
+def sentence(text: str) -> str:
+    """`text` with a capital, unless it begins with a name such as `holds_to_tokens`, which has none."""
+    return text[:1].upper() + text[1:] if re.match(r"[a-z]+(?=[ ,.;:]|$)", text) else text
 
 
 def _breakable(text: str) -> Markup:
