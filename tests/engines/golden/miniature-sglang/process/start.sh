@@ -15,6 +15,8 @@ exec python3 \
   --mem-fraction-static 0.3 \
   --max-running-requests 16 \
   --mamba-radix-cache-strategy extra_buffer \
+  --moe-runner-backend triton \
+  --sampling-backend pytorch \
   --enable-metrics \
   --host 127.0.0.1 \
   --port 8000
