@@ -17,6 +17,7 @@ Path_ = tuple[str | int, ...]
 
 # YAML 1.1 reads these plain words as booleans, base-60 or octal numbers; a person means text or a number.
 _EXPONENT = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+")
+_READ = 40  # names in an error message
 _NUMBER_SIGN = re.compile(r"\s+(#\d+)")  # the number of an issue, not a comment
 _TRAPS = (
     (
@@ -80,12 +81,15 @@ def scalar(text: str) -> Any:
         return text
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """What the writer of `name` may have meant, as a fix: the nearest spelling, or all that there are."""
+def nearest(name: str, known: Iterable[str], where: str = "") -> str:
+    """What the writer of `name` may have meant, as a fix: the nearest spelling, or all that there are; of more than a
+    person reads some, or `where` to find them."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
+    if len(names) > _READ:
+        return where or f"known: {', '.join(names[:_READ])} and {len(names) - _READ} more"
     return f"known: {', '.join(names)}" if names else "there is none"
 
 

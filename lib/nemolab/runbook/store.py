@@ -73,7 +73,11 @@ def find(name: str) -> Path:
         return found[0]
     if found:
         raise UsageError(f"{name!r} may be {', '.join(sorted(f.name for f in found))}", fix="write more of it")
-    raise UsageError(f"no run {name!r}", where=str(paths.reports()), fix=nearest(name, [f.name for f in every]))
+    raise UsageError(
+        f"no run {name!r}",
+        where=str(paths.reports()),
+        fix=nearest(name, [f.name for f in every], "`nemolab list` shows them"),
+    )
 
 
 def read(folder: Path) -> RunRecord:
