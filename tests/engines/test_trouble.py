@@ -57,6 +57,10 @@ LINES = [
     ("TensorRT-LLM#13179", "trtllm", "RuntimeError: run out of mamba cache blocks", "L-401", "max_batch_size"),
     ("sglang#19169", "sglang", "ValueError: --mamba-scheduler-strategy extra_buffer with --disable-radix-cache needs "
      "speculative decoding", "L-303", "no_buffer"),
+    ("SGLang 0.5.13", "sglang", "ValueError: mamba extra_buffer is not compatible with --disable-radix-cache. Overlap "
+     "scheduling is already supported with no_buffer + disable_radix_cache.", "L-303", "no_buffer"),
+    ("SGLang 0.5.14", "sglang", "AssertionError: no_buffer do not support overlap schedule. Try to set "
+     "disable_overlap_schedule=True.", "L-313", "--disable-overlap-schedule"),
     ("sglang#27418", "sglang", "ValueError: Speculative decoding for NemotronHForCausalLM is not compatible with radix "
      "cache when using --mamba-scheduler-strategy no_buffer.", "L-304", "extra_buffer"),
     ("sglang#31094", "sglang", "WARNING --mamba-scheduler-strategy is deprecated", "L-351", "radix-cache-strategy"),

@@ -79,6 +79,9 @@ ROWS = [
     Row("R-SPEC", V27, f"""{LIGHT} --speculative-config '{{"method": "dspark", "num_speculative_tokens": 3}}'""", '"dspark"', '"mtp"'),
     Row("R-SPEC", S13, f"{SGL} --speculative-algorithm EAGLE", "EAGLE", "EAGLE --mamba-scheduler-strategy "
     "extra_buffer"),
+    Row("R-PC-MODE", S15, f"{SGL} --mamba-radix-cache-strategy no_buffer", "no_buffer", "no_buffer --disable-overlap-schedule"),
+    Row("R-PC-MODE", S23, f"{SGL} --mamba-radix-cache-strategy no_buffer", "no_buffer", "extra_buffer"),
+    Row("R-PC-MODE", S23, f"{SGL} --mamba-radix-cache-strategy no_buffer --disable-overlap-schedule --page-size 64", " --page-size 64", ""),
     Row("R-SPEC", S23, f"{SGL} --speculative-algorithm EAGLE --speculative-num-steps "
     "5 --speculative-num-draft-tokens 5", "tokens 5", "tokens 6"),
     Row("R-SPEC", T14, "speculative_config:\n  max_draft_len: 3\n  "

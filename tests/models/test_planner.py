@@ -18,7 +18,7 @@ from nemolab import models
 from nemolab.cli.models import models as models_command
 from nemolab.cli.plan import plan as plan_command
 from nemolab.core.errors import UsageError
-from nemolab.engines import registry
+from nemolab.engines import profile, profile_check, registry
 
 GIB = 1 << 30
 MILLION = 1 << 20
@@ -283,9 +283,55 @@ def test_sglang_pools_as_its_log_printed_them() -> None:
     assert printed["kv_tokens"] < whole["kv_tokens"] < 1.02 * printed["kv_tokens"], "another process held 1.2 GiB"
 
 
-def test_sglang_keeps_three_states_a_request() -> None:
-    found = fit("nano-bf16", "h200", 1, engine="sglang").as_dict()
-    assert found["max_sequences"] == found["mamba_states"] // 3
+@pytest.mark.parametrize(
+    ("strategy", "version", "states"),
+    [
+        ("auto", "0.5.13", 3),
+        ("auto", "0.5.14", 5),
+        ("auto", "", 5),
+        ("no_buffer", "0.5.23", 3),
+        ("extra_buffer", "0.5.13", 5),
+        ("extra_buffer_lazy", "0.5.23", 4),
+        ("off", "0.5.23", 1),
+    ],
+)
+def test_sglang_keeps_states_for_each_request_by_its_strategy(strategy: str, version: str, states: int) -> None:
+    options = {"engine": "sglang", "engine_version": version, "mamba_radix_cache_strategy": strategy}
+    found = fit("nano-bf16", "h200", 1, **options).as_dict()
+    assert found["states_per_request"] == states
+    assert found["max_sequences"] == found["mamba_states"] // states
+    assert found["bytes_per_request"] - states * found["mamba_state_bytes"] == 262144 * found["kv_bytes_per_token"]
+
+
+def test_without_the_radix_cache_sglang_keeps_what_the_limit_needs() -> None:
+    options = {"engine": "sglang", "mamba_radix_cache_strategy": "off", "max_running_requests": 16}
+    found = fit("nano-bf16", "h200", 1, **options).as_dict()
+    assert (found["mamba_states"], found["max_sequences"]) == (16, 16)
+    with_cache = fit("nano-bf16", "h200", 1, engine="sglang", max_running_requests=16).as_dict()
+    assert found["kv_tokens"] > 1.5 * with_cache["kv_tokens"]
+
+
+def test_the_strategy_is_one_of_the_flags() -> None:
+    from nemolab.cli import plan
+    from nemolab.models.request import STRATEGIES
+
+    assert plan._STRATEGIES == STRATEGIES
+    with pytest.raises(UsageError, match="no strategy 'both'"):
+        fit("nano-bf16", "h200", 1, engine="sglang", mamba_radix_cache_strategy="both")
+
+
+@pytest.mark.parametrize(
+    ("changes", "states"),
+    [
+        ({}, 5),
+        ({"args.mamba-radix-cache-strategy": "no_buffer"}, 3),
+        ({"args.mamba-radix-cache-strategy": "null", "args.disable-radix-cache": "true"}, 1),
+    ],
+)
+def test_a_profile_is_planned_by_its_strategy(changes: dict[str, str], states: int) -> None:
+    planned = profile_check.plan(profile.changed(profile.load("miniature_sglang"), changes))
+    assert planned is not None
+    assert planned.as_dict()["states_per_request"] == states
 
 
 def test_tensorrt_llm_allocates_states_before_the_kv_pool() -> None:

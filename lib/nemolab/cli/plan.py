@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _BYTES = ("bytes",)
 _ENGINES = ("vllm", "sglang", "trtllm", "tensorrt-llm")  # the last is another name of the one before
 
+_STRATEGIES = ("auto", "no_buffer", "extra_buffer", "extra_buffer_lazy", "off")  # request.STRATEGIES, not imported yet
+
 
 @click.command()
 @click.option("--model", required=True, help="Catalogue name, Hugging Face repository, or folder with a config.json.")
@@ -31,6 +33,13 @@ _ENGINES = ("vllm", "sglang", "trtllm", "tensorrt-llm")  # the last is another n
 @click.option("--mamba-ssm-cache-dtype", default="auto", show_default=True)
 @click.option("--mamba-cache-dtype", default="auto", show_default=True)
 @click.option("--mamba-cache-mode", default="none", show_default=True, help="none, align or all (vLLM).")
+@click.option(
+    "--mamba-radix-cache-strategy",
+    type=click.Choice(_STRATEGIES),
+    default="auto",
+    show_default=True,
+    help="SGLang's; off without the radix cache.",
+)
 @click.option("--max-model-len", default=None, help="262144, 32k, 1M (= 1,048,576 as vLLM reads it), 1m, 1Mi.")
 @click.option("--num-speculative-tokens", type=int, default=0, show_default=True)
 @click.option("--speculation", type=click.Choice(["mtp", "draft"]), default="mtp", show_default=True)

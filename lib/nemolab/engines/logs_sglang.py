@@ -205,6 +205,13 @@ LOG = EngineLog(
             "SGLang 0.5.13, configs/nemotron_h.py; measured: the miniature, 2 groups, one H200",
         ),
         Symptom(
+            "L-313",
+            re.compile(r"no_buffer (?:do not support overlap schedule|only supports page_size=1)"),
+            "the Mamba strategy no_buffer goes neither with the overlap schedule nor with pages of several tokens",
+            "leave --mamba-radix-cache-strategy out (extra_buffer), or --disable-overlap-schedule and no --page-size",
+            "SGLang 0.5.14 server_args.py, 0.5.23 arg_groups/mamba_hook.py",
+        ),
+        Symptom(
             "L-390",
             re.compile(r"Received sigquit from a child process|Scheduler hit an exception"),
             "a worker process died; its own error stands above",

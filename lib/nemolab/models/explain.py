@@ -68,10 +68,11 @@ _POOLS: dict[str, tuple[str, str, str]] = {
 _SGLANG = _POOLS | {
     "mamba_states": ("states", "ratio / (1 + ratio) of the pool / state; ratio 0.9", _SGL),
     "kv_tokens": ("tokens", "rest of the pool / bytes of a token", _SGL),
-    "bytes_per_request": ("bytes", "L x bytes of a token + 3 states", _SGL),
-    "concurrency": ("requests", "min(KV tokens / L, states / 3)", _SGL),
+    "states_per_request": ("states", "no radix cache 1, no_buffer 3, extra_buffer_lazy 4, extra_buffer 5", _SGL),
+    "bytes_per_request": ("bytes", "L x bytes of a token + states of a request", _SGL),
+    "concurrency": ("requests", "min(KV tokens / L, states / states of a request)", _SGL),
     "max_context": ("tokens", "KV tokens", _SGL),
-    "max_sequences": ("requests", "states / 3, at most max_running_requests (2048)", _SGL),
+    "max_sequences": ("requests", "states / states of a request, at most max_running_requests (2048)", _SGL),
     "req_to_token_bytes": ("bytes", "4 bytes x context x slots, outside the static fraction", _SGL),
 }
 _TRTLLM = _POOLS | {

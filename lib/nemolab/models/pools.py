@@ -5,7 +5,8 @@ plan for the memory that was free when it started, 1.8 % below that for the whol
 
 SGLang 0.5.23, mem_cache/kv_cache_configurator.py: after the weights, memory above the static fraction is kept free;
 the rest is split, ratio / (1 + ratio) for Mamba states (ratio 0.9 by default: 47 %), the remainder for KV tokens.
-With the radix cache each running request needs three states, five with the extra buffer. ReqToTokenPool costs four
+With the radix cache each running request needs three states, five with the extra buffer, which is the default since
+0.5.14 (server_args.py and arg_groups/overrides.py of 0.5.13, 0.5.14, 0.5.17 and 0.5.23). ReqToTokenPool costs four
 bytes a position and slot: 4 MiB a slot at 1M.
 TensorRT-LLM (pyexecutor/mamba_cache_manager.py): states for max_batch_size sequences are allocated first; the KV pool
 takes free_gpu_memory_fraction of what is free after loading, in blocks of 32 tokens.
@@ -21,7 +22,9 @@ from nemolab.models.request import Request
 from nemolab.models.vllm_cache import cdiv
 
 _SGLANG_RATIO = 0.9
-_SGLANG_STATES = 3  # MAMBA_CACHE_SIZE_MAX_RUNNING_REQUESTS_RATIO; the extra buffer adds 2
+# MAMBA_CACHE_SIZE_MAX_RUNNING_REQUESTS_RATIO is 3; the extra buffer adds 2 beside the overlap schedule, the lazy one 1.
+_SGLANG_STATES = {"off": 1, "no_buffer": 3, "extra_buffer_lazy": 4, "extra_buffer": 5}
+_SGLANG_AUTO = (0, 5, 14)  # from there on `auto` is `extra_buffer`, `no_buffer` before
 _SGLANG_SLOTS = 2048
 _TRT_BLOCK, _TRT_BATCH = 32, 256  # tokens_per_block; max_batch_size of NVIDIA's Ultra guide
 _TRT_CRASH = 262_144
@@ -59,6 +62,14 @@ def state_bytes(asked: Request) -> int:
     return one * cdiv(arch.count(MAMBA), asked.parallel.pipeline_parallel_size)
 
 
+def states_per_request(asked: Request) -> int:
+    """States that SGLang keeps for a running request."""
+    strategy = asked.mamba_radix_cache_strategy
+    if strategy == "auto":
+        strategy = "extra_buffer" if asked.version >= _SGLANG_AUTO else "no_buffer"
+    return _SGLANG_STATES[strategy]
+
+
 def pools(asked: Request, weights: int, other: int) -> Pools:
     """The pools of the engine that is asked about; `other` is the overhead besides weights."""
     return _sglang(asked, weights) if asked.engine == "sglang" else _trt(asked, weights, other)
@@ -70,18 +81,21 @@ def _sglang(asked: Request, weights: int) -> Pools:
     if rest is None:
         rest = int(asked.total_memory * asked.utilisation) - weights
     state, token = state_bytes(asked), token_bytes(asked)
-    limit, drafts = asked.max_running_requests, asked.num_speculative_tokens
+    limit, drafts, each = asked.max_running_requests, asked.num_speculative_tokens, states_per_request(asked)
     budget = max(0, rest) * _SGLANG_RATIO / (1 + _SGLANG_RATIO)
-    states = int(budget // (state * (1 + drafts / _SGLANG_STATES)))
-    running = min(limit or _SGLANG_SLOTS, states // _SGLANG_STATES)
+    states = int(budget // (state * (1 + drafts / each)))
+    if asked.mamba_radix_cache_strategy == "off" and limit:
+        states = limit  # no ratio then: what the running requests need
+    running = min(limit or _SGLANG_SLOTS, states // each)
     tokens = max(0, rest - states * state - running * state * drafts) // token
-    needed = asked.length * token + _SGLANG_STATES * state
+    needed = asked.length * token + each * state
     concurrency = min(tokens / asked.length, float(running)) if rest > 0 else 0.0
     slots = 4 * asked.length * (limit or _SGLANG_SLOTS)
     values = {
         "kv_bytes_per_token": token,
         "mamba_state_bytes": state,
         "mamba_states": states,
+        "states_per_request": each,
         "kv_tokens": tokens,
         "bytes_per_request": needed,
         "concurrency": round(concurrency, 2),

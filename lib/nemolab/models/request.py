@@ -17,6 +17,8 @@ DEFAULT_VERSION = {"vllm": "0.22.0", "sglang": "0.5.23", "trtllm": "1.3.0rc17"}
 # Fraction of memory that an engine may fill unless told otherwise. vLLM's: 0.22.0 and 0.33.0, argument parser.
 # SGLang chooses by GPU, TensorRT-LLM's fraction counts what is free after loading: published guides use these.
 _UTILISATION = {"vllm": 0.92, "sglang": 0.85, "trtllm": 0.80}
+# Choices of SGLang's flag, and `off` for --disable-radix-cache.
+STRATEGIES = ("auto", "no_buffer", "extra_buffer", "extra_buffer_lazy", "off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,8 @@ class Request:
         available_kv: bytes for the cache as the engine's log prints them; None to derive them.
         max_num_batched_tokens: 8192 is vLLM's default for its API server on GPUs of 70 GiB and more.
         speculation: "mtp" uses the checkpoint's own layer; "draft" a drafter, whose weights are not counted.
+        mamba_radix_cache_strategy: SGLang's, as its flag names it ("auto" is what the version takes); "off" without the
+            radix cache.
         max_running_requests: SGLang's limit, TensorRT-LLM's max_batch_size, vLLM's max_num_seqs.
     """
 
@@ -46,6 +50,7 @@ class Request:
     mamba_ssm_cache_dtype: str = "auto"
     mamba_cache_dtype: str = "auto"
     mamba_cache_mode: str = "none"
+    mamba_radix_cache_strategy: str = "auto"
     num_speculative_tokens: int = 0
     speculation: str = "mtp"
     block_size: int = 16
@@ -143,6 +148,12 @@ class Request:
             )
         if self.parallel.pipeline_parallel_size > len(self.model.shape.layers):
             raise UsageError("more pipeline stages than layers", where="--pp")
+        if self.mamba_radix_cache_strategy not in STRATEGIES:
+            raise UsageError(
+                f"no strategy {self.mamba_radix_cache_strategy!r}",
+                where="--mamba-radix-cache-strategy",
+                fix=f"one of: {', '.join(STRATEGIES)}",
+            )
         for option, name in zip(
             ("--kv-cache-dtype", "--mamba-ssm-cache-dtype", "--mamba-cache-dtype"), self.dtypes, strict=True
         ):

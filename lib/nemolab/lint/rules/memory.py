@@ -51,6 +51,7 @@ def request_of(case: Case, gpu: GpuKind | None) -> Request:
         mamba_ssm_cache_dtype=s.ssm_dtype or "auto",
         mamba_cache_dtype=s.conv_dtype or "auto",
         mamba_cache_mode=mode,
+        mamba_radix_cache_strategy=_strategy(case),
         num_speculative_tokens=(spec.tokens or 1)
         if spec and ((s.mtp and case.model.shape.has_mtp) or spec.drafter)
         else 0,
@@ -61,6 +62,17 @@ def request_of(case: Case, gpu: GpuKind | None) -> Request:
         enforce_eager=bool(s.eager),
         cpu_offload=offload,
     )
+
+
+def _strategy(case: Case) -> str:
+    from nemolab.models.request import STRATEGIES
+
+    if case.engine != "sglang":
+        return "auto"
+    if case.settings.prefix_caching is False:
+        return "off"
+    said = case.settings.cache_mode or "auto"
+    return said if said in STRATEGIES else "auto"  # another value is a finding of its own
 
 
 _SOURCE = "planner: published weights, and the engine's own cache arithmetic"

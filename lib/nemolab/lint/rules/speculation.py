@@ -164,15 +164,14 @@ def sglang(case: Case) -> Findings:
     if not case.hybrid or case.on("disable_radix_cache"):
         return
     strategy = s.cache_mode or "auto"
-    if strategy in ("auto", "no_buffer") and case.before("0.5.20") and case.at_least("0.5.7"):
-        flag = "--mamba-radix-cache-strategy" if case.at_least("0.5.14") else "--mamba-scheduler-strategy"
+    if strategy in ("auto", "no_buffer") and case.before("0.5.14") and case.at_least("0.5.7"):
         yield case.find(
             "R-SPEC",
             Severity.ERROR,
             f"speculation with the radix cache needs the extra_buffer strategy on this family; {strategy} "
-            + ("means no_buffer here, which " if strategy == "auto" else "")
+            + ("means no_buffer before 0.5.14, which " if strategy == "auto" else "")
             + "is refused",
-            f"add {flag} extra_buffer, or --disable-radix-cache",
+            "add --mamba-scheduler-strategy extra_buffer, or --disable-radix-cache",
             "SGLang 0.5.13 server_args.py; sglang#27814",
             "mamba_scheduler_strategy",
             "mamba_radix_cache_strategy",
@@ -182,7 +181,7 @@ def sglang(case: Case) -> Findings:
         yield case.find(
             "R-SPEC",
             Severity.WARNING,
-            "no_buffer switches the overlap schedule off and was refused with speculation before",
+            "no_buffer goes without the overlap schedule, and was refused with speculation before 0.5.14",
             "use --mamba-radix-cache-strategy extra_buffer",
             "SGLang 0.5.23 arg_groups/mamba_hook.py",
             "mamba_radix_cache_strategy",
