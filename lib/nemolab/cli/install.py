@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nemolab.core.errors import ExitCode, UsageError
+from nemolab.core.sizes import human
 
 if TYPE_CHECKING:
     from nemolab.engines.install import InstallPlan
@@ -75,8 +76,8 @@ def _environment(asked: InstallPlan, dry_run: bool, disk: bool) -> int:
 
     lock = asked.lock
     click.echo(f"{asked.engine} {asked.version}: {len(lock.packages)} packages as of {lock.exclude_newer}")
-    click.echo(f"  download   {installing.gib(asked.download)} at most; what uv has cached is not fetched again")
-    click.echo(f"  on disk    {installing.gib(asked.disk)}")
+    click.echo(f"  download   {human(asked.download)} at most; what uv has cached is not fetched again")
+    click.echo(f"  on disk    {human(asked.disk)}")
     click.echo(f"  Python     {lock.python}, {lock.machine}, CUDA {lock.cuda or '-'}, glibc {lock.glibc} or newer")
     click.echo(f"  into       {asked.folder} ({asked.state})")
     found = installing.check(asked, disk=disk)
@@ -92,21 +93,18 @@ def _environment(asked: InstallPlan, dry_run: bool, disk: bool) -> int:
 
 def _downloaded(done: float, total: float | None, package: str | None) -> None:
     if package and total:
-        from nemolab.engines.install import gib
-
-        click.echo(f"  {done / total:4.0%}  {gib(done):>10}  {package}", err=True)
+        click.echo(f"  {done / total:4.0%}  {human(done):>10}  {package}", err=True)
 
 
 def _pull(image: Image, dry_run: bool) -> int:
     from nemolab.cli import text
     from nemolab.core.finding import Severity
-    from nemolab.engines import install as installing
     from nemolab.engines import install_image
 
     known = install_image.size(image)
     holds = f" ({image.holds})" if image.holds else ""
     click.echo(f"{image.engine} {image.version}: {image.reference}{holds}")
-    click.echo(f"  download   {installing.gib(known) if known else 'not known before docker asks the registry'}")
+    click.echo(f"  download   {human(known) if known else 'not known before docker asks the registry'}")
     for step in install_image.commands(image):
         click.echo(f"  $ {step}")
     found = install_image.check(image)
@@ -119,14 +117,13 @@ def _pull(image: Image, dry_run: bool) -> int:
 
 
 def _relock(engine: str, version: str, machine: str) -> int:
-    from nemolab.engines import install as installing
     from nemolab.engines import install_lock, install_resolve
 
     if not version:
         raise UsageError("which version?", where="--relock", fix="--version 0.22.0")
     wanted = machine or install_lock.this_machine()
     lock = install_resolve.make(engine, version, wanted, say=click.echo)
-    click.echo(f"{lock.path}: {len(lock.packages)} packages, {installing.gib(lock.download)}, CUDA {lock.cuda or '-'}")
+    click.echo(f"{lock.path}: {len(lock.packages)} packages, {human(lock.download)}, CUDA {lock.cuda or '-'}")
     return ExitCode.PASSED
 
 
@@ -158,7 +155,7 @@ def _list() -> int:
                     "version": version,
                     "kind": "environment",
                     "released": asked.lock.released,
-                    "download": installing.gib(asked.download),
+                    "download": human(asked.download),
                     "state": asked.state,
                 }
             )

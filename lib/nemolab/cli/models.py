@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nemolab.core.errors import UsageError
+from nemolab.core.sizes import GIB, human
 
 if TYPE_CHECKING:
     from nemolab.models import Model
@@ -65,11 +66,7 @@ def _dummy(name: str | None, out: str | None, tokenizer: str | None) -> None:
     )
     mtp = ", without its MTP layers" if model.shape.has_mtp else ""
     whose = "" if tokenizer else "; the tokenizer is the miniature's"
-    click.echo(f"{out}: {written.name}{mtp}; --load-format dummy makes {_size(written.size)} of weights up{whose}")
-
-
-def _size(size: float) -> str:
-    return f"{size / (1 << 30):,.1f} GiB" if size >= 1 << 30 else f"{size / (1 << 20):,.1f} MiB"
+    click.echo(f"{out}: {written.name}{mtp}; --load-format dummy makes {human(written.size)} of weights up{whose}")
 
 
 def _list(entries: list[Model]) -> None:
@@ -120,7 +117,7 @@ def _one(entry: Model) -> None:
             "parameters": f"{counted.total:,} ({entry.active_parameters:,} active, "
             f"{counted.router_biases:,} router biases)",
             "published parameters": f"{entry.published_parameters:,}" if entry.published_parameters else "not seen",
-            "tensors": f"{entry.size / 1e9:,.1f} GB = {entry.size / (1 << 30):,.1f} GiB"
+            "tensors": f"{entry.size / 1e9:,.1f} GB = {entry.size / GIB:,.1f} GiB"
             + (" (layout assumed)" if entry.layout.estimate else ""),
             "formats": ", ".join(f"{part} {kind}" for part, kind in entry.layout.formats.items())
             + (f"; others {entry.layout.default}" if entry.layout.formats else entry.layout.default),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nemolab.core.errors import ExitCode
+from nemolab.core.sizes import GIB
 
 if TYPE_CHECKING:
     from nemolab.models import Plan
@@ -105,7 +106,6 @@ def _request(
 ) -> Any:
     from nemolab import models
 
-    gib = 1 << 30
     engine = "trtllm" if engine == "tensorrt-llm" else engine
     return models.request(
         model,
@@ -115,12 +115,12 @@ def _request(
         pipeline_parallel_size=pp,
         data_parallel_size=dp,
         enable_expert_parallel=ep,
-        memory=None if gpu_memory_gib is None else int(gpu_memory_gib * gib),
+        memory=None if gpu_memory_gib is None else int(gpu_memory_gib * GIB),
         max_model_len=None if max_model_len is None else models.length(max_model_len, engine),
         max_num_batched_tokens=models.length(max_num_batched_tokens, engine),
         max_running_requests=max_num_seqs,
-        available_kv=None if available_kv_gib is None else int(available_kv_gib * gib),
-        cpu_offload=int(cpu_offload_gb * gib),
+        available_kv=None if available_kv_gib is None else int(available_kv_gib * GIB),
+        cpu_offload=int(cpu_offload_gb * GIB),
         engine=engine,
         **same,
     )
@@ -154,7 +154,7 @@ def _show(found: Plan, explain: bool) -> None:
 
 
 def _gib(size: int) -> str:
-    return f"{size / (1 << 30):,.2f} GiB" if abs(size) >= 1 << 27 else f"{size:,} bytes"
+    return f"{size / GIB:,.2f} GiB" if abs(size) >= 1 << 27 else f"{size:,} bytes"
 
 
 def _number(value: float, unit: str) -> str:

@@ -21,7 +21,7 @@ from nemolab.core.files import sha256, write_json
 from nemolab.core.finding import Severity
 from nemolab.engines import install_lock as locks
 from nemolab.engines import install_uv as uv
-from nemolab.engines.install_check import check, gib
+from nemolab.engines.install_check import check
 from nemolab.engines.install_lock import Lock
 
 _MARKER = "nemolab-install.json"
@@ -29,7 +29,7 @@ _UNPACKED = 2.3  # bytes on disk for a byte of wheel, where a lock does not say;
 
 Progress = Callable[[float, float | None, str | None], None]
 
-__all__ = ["InstallPlan", "apply", "check", "folder_of", "gib", "installed", "plan", "remove"]
+__all__ = ["InstallPlan", "apply", "check", "folder_of", "installed", "plan", "remove"]
 
 
 @dataclass(frozen=True, slots=True)

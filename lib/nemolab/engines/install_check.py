@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nemolab.core.finding import Finding, Severity
+from nemolab.core.sizes import human
 from nemolab.engines import install_lock as locks
 from nemolab.engines import install_uv as uv
 
@@ -55,11 +56,6 @@ def check(asked: InstallPlan, *, disk: bool = True) -> list[Finding]:
     return found
 
 
-def gib(size: float) -> str:
-    """Bytes for people."""
-    return f"{size / 2**30:,.1f} GiB" if size >= 2**29 else f"{size / 2**20:,.1f} MiB"
-
-
 def _disk(asked: InstallPlan) -> list[Finding]:
     need = int(asked.disk * _HEADROOM)
     found = []
@@ -74,7 +70,7 @@ def _disk(asked: InstallPlan) -> list[Finding]:
                 Finding(
                     "I-103",
                     Severity.ERROR,
-                    f"{gib(need)} are needed for the {name}, {gib(free)} are free",
+                    f"{human(need)} are needed for the {name}, {human(free)} are free",
                     "free space, or set NEMOLAB_CACHE and UV_CACHE_DIR to another disk; if an interrupted install has"
                     " fetched most of it already, --skip-disk-check",
                     where=str(path),

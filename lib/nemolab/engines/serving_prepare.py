@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from nemolab.core.errors import UsageError
 from nemolab.core.finding import Finding, Severity
-from nemolab.engines import install, install_image, install_lock, profile_check
+from nemolab.core.sizes import human
+from nemolab.engines import install_image, install_lock, profile_check
 from nemolab.engines import profile as profiles
 from nemolab.engines import render as renderers
 from nemolab.engines.profile import Profile
@@ -151,8 +152,8 @@ def install_steps(profile: Profile) -> list[Row]:
     if profile.engine in install_lock.ENGINES:
         try:
             lock = install_lock.find(profile.engine, profile.engine_version, "x86_64")
-            size = f"{install.gib(lock.download)} to fetch, {install.gib(lock.unpacked)} on disk"
-            detail = f"{len(lock.packages)} packages as of {lock.exclude_newer}, CUDA {lock.cuda}; {size}"
+            sizes = f"{human(lock.download)} to fetch, {human(lock.unpacked)} on disk"
+            detail = f"{len(lock.packages)} packages as of {lock.exclude_newer}, CUDA {lock.cuda}; {sizes}"
         except UsageError:
             detail = "no lock of this version yet: add --relock once"
         command = f"nemolab install {profile.engine} --version {profile.engine_version}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from nemolab.core.finding import Finding
+from nemolab.core.sizes import gib
 from nemolab.host.facts import Gpu, HostFacts
 from nemolab.host.requirements import Requirements, version
-from nemolab.host.say import error, gib, info, unknown, warning
+from nemolab.host.say import error, info, unknown, warning
 
 _NVML = "NVML, nvml.h (nvidia-ml-py 13)"
 

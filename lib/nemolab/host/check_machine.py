@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nemolab.core.finding import Finding
+from nemolab.core.sizes import GIB, gib
 from nemolab.host.facts import HostFacts
 from nemolab.host.requirements import Requirements, version
-from nemolab.host.say import error, gib, info, unknown, warning
+from nemolab.host.say import error, info, unknown, warning
 from nemolab.host.storage import NETWORK_FILESYSTEMS
 
 _PYTHON = (3, 11)
@@ -49,7 +50,7 @@ def memory(host: HostFacts, need: Requirements) -> Iterator[Finding]:
             need.sources.get("memory", ""),
         )
     swap, left = host.memory.swap_total, host.memory.swap_free
-    if swap and left is not None and swap - left > 1 << 30:
+    if swap and left is not None and swap - left > GIB:
         yield warning(
             "H-SWAP", f"{gib(swap - left)} are swapped out: the machine is or was short of memory", "free memory first"
         )

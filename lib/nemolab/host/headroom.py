@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nemolab.core.sizes import GIB
 from nemolab.host.facts import HostFacts
 from nemolab.host.requirements import Requirements
 
@@ -28,21 +29,21 @@ def headroom(host: HostFacts, need: Requirements) -> tuple[Headroom, ...]:
     nofile = host.limits.nofile
     rows = [
         Headroom("cores", "", host.cpu.usable, need.cores),
-        Headroom("memory", "GiB", _gib(host.memory.usable), need.memory / (1 << 30)),
+        Headroom("memory", "GiB", _gib(host.memory.usable), need.memory / GIB),
         Headroom(
             "open files", "", None if nofile is None else float("inf") if nofile.hard < 0 else nofile.hard, need.nofile
         ),
     ]
     shm = host.disk("shm")
-    rows.append(Headroom("/dev/shm", "GiB", _gib(shm.free if shm else None), need.shm / (1 << 30)))
+    rows.append(Headroom("/dev/shm", "GiB", _gib(shm.free if shm else None), need.shm / GIB))
     for role, size in need.disk.items():
         disk = host.disk(role)
         have = disk.free if disk else None
         rows.append(Headroom(f"disk of {role}", "GB", None if have is None else have / 1e9, size / 1e9))
     for gpu in (host.gpus or ())[: need.gpus]:
-        rows.append(Headroom(f"GPU {gpu.index} memory", "GiB", _gib(gpu.memory_free), need.gpu_memory_free / (1 << 30)))
+        rows.append(Headroom(f"GPU {gpu.index} memory", "GiB", _gib(gpu.memory_free), need.gpu_memory_free / GIB))
     return tuple(row for row in rows if row.need)
 
 
 def _gib(size: int | None) -> float | None:
-    return None if size is None else size / (1 << 30)
+    return None if size is None else size / GIB

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from nemolab.core.contract import Params, Results, Unit
 from nemolab.core.finding import Finding, Severity
+from nemolab.core.sizes import GIB
 from nemolab.host.check import verdict
 from nemolab.host.facts import HostFacts
 from nemolab.host.requirements import Requirements, for_launch
@@ -75,7 +76,7 @@ def results_of(host: HostFacts, findings: tuple[Finding, ...], speed: DiskSpeed 
         warnings=count[Severity.WARNING],
         unknown=count[Severity.UNKNOWN],
         cores=host.cpu.usable,
-        memory_free=None if usable is None else round(usable / (1 << 30), 2),
+        memory_free=None if usable is None else round(usable / GIB, 2),
         disk_free=None if disk is None or disk.free is None else round(disk.free / 1e9, 1),
         disk_read=None if speed is None else round(speed.read / 1e6, 1),
         disk_write=None if speed is None else round(speed.write / 1e6, 1),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from nemolab.core.sizes import gib
 from nemolab.host.facts import Disk, Gpu, HostFacts
-from nemolab.host.say import gib
 
 UNKNOWN = "unknown"
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from nemolab import models
 from nemolab.core.errors import UsageError
+from nemolab.core.sizes import GIB
 
-GIB = 1 << 30
 EMBEDDED = "llamacpp"
 
 

@@ -5,11 +5,6 @@ from __future__ import annotations
 from nemolab.core.finding import Finding, Severity
 
 
-def gib(size: int) -> str:
-    """Bytes as GiB."""
-    return f"{size / (1 << 30):,.1f} GiB"
-
-
 def error(code: str, message: str, fix: str, source: str = "", where: str | None = None) -> Finding:
     """The launch would fail."""
     return Finding(code, Severity.ERROR, message, fix, source, where=where)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from nemolab.core.sizes import human
 from nemolab.longctx.enable_case import SWITCHES, Launched, Row
 
 _INPUT_BATCH = 5  # bytes a token and slot: int32 ids and a flag; 5.0 GiB at 1024 x 1M, vLLM 0.22.0
 _SLOT = 4  # bytes a token and slot of ReqToTokenPool
 _SLOTS = {"vllm": 1024, "sglang": 2048}  # where the launch does not say; vLLM's API server on GPUs of 70 GiB or more
-_GIB = 1 << 30
 _STATES = {
     "float32": "the config's own type; float16 halves it",
     "float16": "plain rounding costs 2.3 % accuracy, stochastic rounding nothing",
@@ -97,7 +97,7 @@ def _vllm(here: Launched) -> Iterator[Row]:
         yield _row("batch-token budget", f"{budget:,}", need, "vLLM 0.22.0; planner")
     slots = s.sequences or _SLOTS["vllm"]
     yield _row("host memory of request tables",
-               f"{slots:,} sequences x {here.length:,} = {_size(slots * here.length * _INPUT_BATCH)} a worker",
+               f"{slots:,} sequences x {here.length:,} = {human(slots * here.length * _INPUT_BATCH)} a worker",
                "virtual until used; fewer --max-num-seqs make it small", "vLLM 0.22.0, worker input batch")  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def _sglang(here: Launched) -> Iterator[Row]:
     s, plan = here.settings, here.plan
     slots = s.sequences or _SLOTS["sglang"]
     yield _row("request slots",
-               f"{slots:,} x {here.length:,} tokens = {_size(slots * here.length * _SLOT)} of every GPU",
+               f"{slots:,} x {here.length:,} tokens = {human(slots * here.length * _SLOT)} of every GPU",
                "outside the pools; --max-running-requests makes it small", "SGLang 0.5.23 ReqToTokenPool")  # fmt: skip
     strategy = s.cache_mode or "the default"
     yield _row("prefix caching", f"{'off' if s.prefix_caching is False else 'radix cache'}, strategy {strategy}",
@@ -157,10 +157,6 @@ def _trtllm(here: Launched) -> Iterator[Row]:
 
 
 _OWN = {"vllm": _vllm, "sglang": _sglang, "trtllm": _trtllm}
-
-
-def _size(size: float) -> str:
-    return f"{size / _GIB:.1f} GiB" if size >= _GIB else f"{size / (1 << 20):.0f} MiB"
 
 
 def _said(value: Any) -> str:

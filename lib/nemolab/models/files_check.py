@@ -12,7 +12,6 @@ from nemolab.models.files import INDEX, SAFETY_CARDS, Checkpoint
 from nemolab.models.model import Model
 from nemolab.models.quant import precision
 
-GIB = 1 << 30
 _HUB = "huggingface_hub: cache layout and local-dir metadata"
 _WORKER = "ai-dynamo/dynamo, recipes/nemotron-3-ultra: files that a worker needs"
 

@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass, field
 
 from nemolab.core.errors import UsageError
+from nemolab.core.sizes import GIB
 from nemolab.models.evidence import H200, Evidence, Source
 
-GIB = 1 << 30
 _ISSUES = "total capacity in public CUDA out-of-memory messages, 2025-2026"
 _SMI = "public nvidia-smi output, 2025-2026"
 _SPEC = "NVIDIA data sheet, dense"

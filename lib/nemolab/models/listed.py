@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nemolab.core.finding import Finding, Severity
+from nemolab.core.sizes import GIB
 from nemolab.models import evidence
 from nemolab.models.planner import Fit, Plan, plan
 from nemolab.models.request import request
@@ -132,7 +133,7 @@ def findings(items: tuple[Judged, ...]) -> tuple[Finding, ...]:
 
 
 def _finding(item: Judged) -> Finding:
-    listing, found, gib = item.listing, item.plan, 1 << 30
+    listing, found = item.listing, item.plan
     alone = found.weights.total > found.budget
     why = "the weights alone exceed it" if alone else "activations and one short request do not fit beside them"
     close = f" It would need a utilisation of {item.needed:.2f}." if item.needed <= 1 else ""
@@ -140,8 +141,8 @@ def _finding(item: Judged) -> Finding:
         code=_CODE,
         severity=Severity.DISAGREE,
         message=(
-            f"{listing.model} on {listing.layout}: {found.weights.total / gib:.1f} GiB of weights a GPU, "
-            f"{found.budget / gib:.1f} GiB at a utilisation of {_USUAL:.2f}: {why}.{close}"
+            f"{listing.model} on {listing.layout}: {found.weights.total / GIB:.1f} GiB of weights a GPU, "
+            f"{found.budget / GIB:.1f} GiB at a utilisation of {_USUAL:.2f}: {why}.{close}"
         ),
         fix="take more GPUs or a smaller checkpoint, whatever the page lists",
         source="listed by: " + "; ".join(PAGES[name] for name in listing.who),

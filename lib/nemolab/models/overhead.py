@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nemolab.core.sizes import GIB
 from nemolab.models.architecture import Architecture
 from nemolab.models.vllm_cache import cdiv
 
-GIB = 1 << 30
 _FIXED = round(0.42 * GIB)  # CUDA context, libraries' workspaces
 _FACTOR = 1.25  # what allocator and transient copies add to projections and residuals
 _GRAPHS, _GRAPHS_PER_LAYER = round(0.08 * GIB), round(0.000192 * GIB)  # the second for each captured size

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from nemolab.core.contract import Params, Results, Unit
 from nemolab.core.finding import Finding, Severity
+from nemolab.core.sizes import GIB
 from nemolab.models.files import SAFETY_CARDS, Checkpoint
 from nemolab.models.files_check import Wanted
 from nemolab.models.planner import Plan
@@ -84,16 +85,15 @@ class PlanResults(Results):
     @classmethod
     def of(cls, found: Plan, min_concurrency: float, listed_impossible: int) -> PlanResults:
         """The results of a plan."""
-        gib = 1 << 30
         return cls(
             fits=found.fits and found.concurrency >= min_concurrency,
             fit=str(found.fit),
-            weights=round(found.weights.total / gib, 2),
-            available_kv=round(found.available_kv / gib, 2),
-            headroom=round(found.headroom / gib, 2),
+            weights=round(found.weights.total / GIB, 2),
+            available_kv=round(found.available_kv / GIB, 2),
+            headroom=round(found.headroom / GIB, 2),
             block_size=found.cache.block_size if found.cache else None,
             padding=found.cache.padding_percent if found.cache else None,
-            request_size=round(found.request_bytes / gib, 2),
+            request_size=round(found.request_bytes / GIB, 2),
             kv_tokens=found.kv_tokens,
             max_concurrency=round(found.concurrency, 2),
             max_context=found.max_context,

@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from nemolab.core.finding import Finding, Severity
+from nemolab.core.sizes import GIB, gib
 from nemolab.models.files import Checkpoint
 from nemolab.models.listed import Judged
 from nemolab.models.model import Model
 from nemolab.models.planner import Plan
 from nemolab.models.remedies import Remedy
 from nemolab.models.roofline import Decode, Prefill
-
-GIB = 1 << 30
 
 
 def plan_rows(found: Plan) -> list[dict[str, str]]:
@@ -88,9 +87,9 @@ def plan_findings(found: Plan, min_concurrency: float) -> tuple[Finding, ...]:
             Finding(
                 "M-MEMORY",
                 Severity.ERROR,
-                f"{asked.model.name}: {_gib(found.weights.total)} of weights and {_gib(found.overhead.total)} of "
-                f"overhead leave {_gib(found.available_kv)} of {_gib(found.budget)}; one request of "
-                f"{asked.length:,} tokens takes {_gib(found.request_bytes)}",
+                f"{asked.model.name}: {gib(found.weights.total)} of weights and {gib(found.overhead.total)} of "
+                f"overhead leave {gib(found.available_kv)} of {gib(found.budget)}; one request of "
+                f"{asked.length:,} tokens takes {gib(found.request_bytes)}",
                 "one of the single changes in the table above, or a smaller checkpoint",
                 "arithmetic of this notebook",
                 where=where,
@@ -112,7 +111,7 @@ def plan_findings(found: Plan, min_concurrency: float) -> tuple[Finding, ...]:
             Finding(
                 "M-TIGHT",
                 Severity.WARNING,
-                f"{_gib(found.headroom)} are left, less than the estimates are good for",
+                f"{gib(found.headroom)} are left, less than the estimates are good for",
                 "leave more room, or measure once and plan with the log's available KV memory",
                 "arithmetic of this notebook",
                 where=where,
@@ -184,10 +183,6 @@ def folder_sentence(found: Checkpoint, model: Model | None, complete: bool) -> s
 def _expected(found: Checkpoint, model: Model | None) -> str:
     size = found.index_size or (model.size if model is not None and model.architecture is not None else None)
     return "unknown" if size is None else f"{size / 1e9:,.3f} GB"
-
-
-def _gib(size: int) -> str:
-    return f"{size / GIB:,.1f} GiB"
 
 
 def _amount(value: Any, unit: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nemolab.core.errors import UsageError
+from nemolab.core.sizes import GIB
 from nemolab.models.planner import Plan, plan
 from nemolab.models.request import Request, request
 from nemolab.models.units import gib
@@ -14,7 +15,6 @@ from nemolab.models.units import gib
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-GIB = 1 << 30
 _SIZES = (1, 2, 4, 8, 16)
 
 

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Iterable
 from typing import Any
 
+from nemolab.core.sizes import GIB
 from nemolab.runbook.record import StepRecord
 
 _PACKAGES = (
@@ -22,7 +23,6 @@ _PACKAGES = (
     "aiohttp",
     "xllamacpp",
 )
-_GIB = 1 << 30
 
 
 def host() -> dict[str, Any]:
@@ -77,4 +77,4 @@ def versions(steps: Iterable[StepRecord] = ()) -> dict[str, str]:
 
 
 def _gib(size: int | None) -> float | None:
-    return None if size is None else round(size / _GIB, 1)
+    return None if size is None else round(size / GIB, 1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from nemolab.core.sizes import GIB
 from nemolab.engines.profile import Profile
 
 # From process start to the first answer, without reading weights: Nano, vLLM 0.22.0, one H200, cold caches, 165 s in
@@ -15,7 +16,6 @@ from nemolab.engines.profile import Profile
 _WARM_UP = (165, "compilation and warm-up", "measured: Nano, vLLM 0.22.0, H200")
 _WARM_UPS = {"llamacpp": (10, "one empty run", "it compiles nothing; the miniature takes 0.3 s in all")}
 _SLACK = 2.0  # estimates are no better; a start that is cut off costs all of it again
-_GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def sizes(profile: Profile, rate: float) -> Sizes:
     load = math.ceil(weights / (rate * 1e9))
     gpus = profile.hardware.gpus_per_node
     # Each worker holds its libraries, and the loader a part of the checkpoint in memory at a time.
-    memory = 16 + 8 * gpus + weights / 4 / profile.hardware.nodes / _GIB
+    memory = 16 + 8 * gpus + weights / 4 / profile.hardware.nodes / GIB
     warm_up, *_ = _WARM_UPS.get(profile.engine, _WARM_UP)
     return Sizes(
         engine=profile.engine,
@@ -68,7 +68,7 @@ def sizes(profile: Profile, rate: float) -> Sizes:
         startup_s=_up(_SLACK * (load + warm_up), 60),
         memory_gib=_up(memory, 8),
         cpus=2 + 2 * max(1, gpus),
-        storage_gib=_up(weights * 1.25 / _GIB + 30, 10),
+        storage_gib=_up(weights * 1.25 / GIB + 30, 10),
     )
 
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from nemolab.core.errors import NemolabError
 from nemolab.core.finding import Finding, Severity
+from nemolab.core.sizes import GIB
 from nemolab.lint.case import Case, Findings, label
 from nemolab.lint.registry import rule
 
 if TYPE_CHECKING:
     from nemolab.models import GpuKind, Plan, Request
 
-GIB = 1 << 30
 _ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm"}
 _TP = ("tensor_parallel_size", "tp_size")
 
