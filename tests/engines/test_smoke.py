@@ -126,6 +126,17 @@ def test_sglang_is_started_through_the_named_interpreter(tmp_path: Path) -> None
     assert made.argv[:4] == (str(python), "-m", "sglang.launch_server", "--model-path")
 
 
+def test_the_tokenizer_must_have_what_the_parser_looks_for(tmp_path: Path) -> None:
+    dummy.write(models.find("nano-bf16"), tmp_path / "nano", checkpoints.MINIATURE)
+    words = tmp_path / "nano/tokenizer.json"
+    words.write_text(words.read_text().replace('"<think>"', '"<a>"').replace('"</think>"', '"</a>"'))
+    spec = SmokeSpec("vllm", "nano_bf16_1xh200_vllm", python=sys.executable, model=str(tmp_path / "nano"))
+    with pytest.raises(UsageError, match="no <think> and </think>, which the reasoning parser nemotron_v3") as found:
+        smoke_launch.launch(spec, tmp_path)
+    assert found.value.where == str(words)
+    assert smoke_launch.launch(replace(spec, settings=("args.reasoning-parser=null",)), tmp_path)
+
+
 def test_the_folder_must_hold_the_profiles_model(tmp_path: Path) -> None:
     dummy.write(models.find("nano-bf16"), tmp_path / "nano", checkpoints.MINIATURE)
     dummy.write(models.find("ultra-bf16@9"), tmp_path / "cut", checkpoints.MINIATURE)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from run_notebook import run_notebook
 
+from nemolab import models
 from nemolab.client.collect import Collected, StreamResult, Token
 from nemolab.client.prometheus import parse
 from nemolab.core.errors import UsageError
@@ -30,6 +31,7 @@ from nemolab.longctx.arms_params import PriceParams, planner_off, results_of
 from nemolab.longctx.arms_rows import Asked, How, Point, Said
 from nemolab.longctx.arms_spec import Arm, PriceSpec, parse_arms, smoke_spec
 from nemolab.miniature import checkpoint_folder
+from nemolab.models import dummy
 
 NOTEBOOK = "53_price_long_context"
 NANO = PriceSpec("nano_bf16_1xh200_vllm:long-context", (32_768, 1_048_576))
@@ -88,6 +90,22 @@ def test_lengths_that_cannot_be_read_name_the_parameter(lengths: str) -> None:
 def test_what_cannot_be_priced_is_one_clear_error(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         arms_plan.look_at(replace(NANO, **changes))
+
+
+def test_a_folder_that_cannot_work_is_refused_before_any_arm_starts(tmp_path: Path) -> None:
+    dummy.write(models.find("nano-bf16"), tmp_path / "nano", checkpoint_folder())
+    spec = replace(NANO, target="process", python=sys.executable, model_dir=str(tmp_path / "nano"))
+    assert arms_plan.look_at(spec)
+    words = tmp_path / "nano/tokenizer.json"
+    words.write_text(words.read_text().replace('"<think>"', '"<thought>"'))
+    with pytest.raises(
+        UsageError, match=r"tokenizer.json: the tokenizer has no <think>, which"
+    ):
+        arms_plan.look_at(spec)
+    assert arms_plan.look_at(replace(spec, settings=("args.reasoning-parser=null",)))
+    (tmp_path / "nano/config.json").write_text((checkpoint_folder() / "config.json").read_text())
+    with pytest.raises(UsageError, match="not nano-bf16: 8 layers, not 52"):
+        arms_plan.look_at(spec)
 
 
 def test_each_arm_is_a_question_of_its_own() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from nemolab import models
@@ -9,15 +10,40 @@ from nemolab.core.errors import NemolabError, UsageError
 from nemolab.engines.profile import Profile
 from nemolab.models import config
 
+# Parsers of vLLM that look their tags up among the tokens when the server starts (0.22.0, reasoning/basic_parsers.py).
+_TAGGED = ("nemotron_v3", "deepseek_r1", "qwen3")
+_TAGS = ("<think>", "</think>")
+
 
 def of_profile(profile: Profile, folder: Path) -> None:
-    """Refuse a checkpoint of another shape: what was planned would be held against the log of another model.
+    """Refuse what cannot work before an engine takes half a minute, or an hour of loading, to say so.
 
-    A config.json that cannot be read is left to the engine, and to the rules that read its log.
+    A checkpoint of another shape: what was planned would be held against the log of another model. A tokenizer without
+    the tags that the reasoning parser looks for. A file that cannot be read is left to the engine, and to the rules
+    that read its log.
 
     Raises:
-        UsageError: the folder holds another model.
+        UsageError: the folder holds another model, or a tokenizer that its parser does not go with.
     """
+    _shape(profile, folder)
+    _tags(profile, folder / "tokenizer.json")
+
+
+def _tags(profile: Profile, tokenizer: Path) -> None:
+    parser = profile.args.get("reasoning-parser")
+    if profile.engine != "vllm" or parser not in _TAGGED or not tokenizer.is_file():
+        return
+    text = tokenizer.read_bytes()
+    missing = [tag for tag in _TAGS if json.dumps(tag).encode() not in text]
+    if missing:
+        raise UsageError(
+            f"the tokenizer has no {' and '.join(missing)}, which the reasoning parser {parser} looks for",
+            where=str(tokenizer),
+            fix="the tokenizer of the checkpoint that is served, or no reasoning-parser",
+        )
+
+
+def _shape(profile: Profile, folder: Path) -> None:
     wanted = models.find(profile.model).architecture
     if wanted is None or not (folder / "config.json").is_file():
         return

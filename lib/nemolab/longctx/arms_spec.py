@@ -6,12 +6,13 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 from nemolab.core.errors import UsageError
 from nemolab.core.finding import Severity
+from nemolab.engines import checkpoint, smoke_launch
 from nemolab.engines import profile as profiles
-from nemolab.engines import smoke_launch
 from nemolab.engines.profile import Profile
 from nemolab.engines.smoke_launch import SmokeSpec
 from nemolab.models import units
@@ -146,6 +147,8 @@ def check(spec: PriceSpec) -> None:
         for finding in checked.findings:
             if finding.code == "F-UNKNOWN" and finding.severity is Severity.ERROR:
                 raise UsageError(finding.message, where=where, fix=finding.fix)
+        if spec.target == "process" and spec.model_dir:
+            checkpoint.of_profile(load(spec, arm), Path(spec.model_dir).expanduser())
 
 
 def _arm(text: str) -> Arm:
