@@ -5,15 +5,12 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nemolab.core.finding import Finding, Severity
 from nemolab.core.sizes import human
 from nemolab.engines import install_lock as locks
 from nemolab.engines import install_uv as uv
-
-if TYPE_CHECKING:
-    from nemolab.engines.install import InstallPlan
+from nemolab.engines.install_plan import InstallPlan
 
 _HEADROOM = 1.1
 
