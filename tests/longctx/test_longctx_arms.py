@@ -98,9 +98,7 @@ def test_a_folder_that_cannot_work_is_refused_before_any_arm_starts(tmp_path: Pa
     assert arms_plan.look_at(spec)
     words = tmp_path / "nano/tokenizer.json"
     words.write_text(words.read_text().replace('"<think>"', '"<thought>"'))
-    with pytest.raises(
-        UsageError, match=r"tokenizer.json: the tokenizer has no <think>, which"
-    ):
+    with pytest.raises(UsageError, match=r"tokenizer.json: the tokenizer has no <think>, which"):
         arms_plan.look_at(spec)
     assert arms_plan.look_at(replace(spec, settings=("args.reasoning-parser=null",)))
     (tmp_path / "nano/config.json").write_text((checkpoint_folder() / "config.json").read_text())
