@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import timeit
 
 import pytest
 
@@ -90,3 +91,13 @@ def test_keys_in_printed_settings_are_removed_from_a_log(printed: str, kept: str
 )
 def test_settings_without_a_key_stay(line: str) -> None:
     assert redact_log(line) == line
+
+
+def test_a_long_line_of_a_log_costs_its_length() -> None:
+    """Every line that an engine writes goes through it: twice the word must not take four times as long."""
+
+    def took(length: int) -> float:
+        line = "a" * length
+        return min(timeit.repeat(lambda: redact_log(line), number=3, repeat=5))
+
+    assert took(12_000) < 9 * took(3_000)

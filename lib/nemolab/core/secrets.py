@@ -36,9 +36,9 @@ _SHAPES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
 
 
 # Engines print the settings they were started with, a key in plain words among them: `api_key='...'` (SGLang),
-# `'api_key': ['...']` (vLLM).
+# `'api_key': ['...']` (vLLM). The name's own beginning is not matched: on a long word that would cost its square.
 _SETTING = re.compile(
-    r"(?i)(\w*(?:api_?key|password|secret|auth_?token|hf_?token)['\"]?\s*[:=]\s*\[?\s*)(['\"])(?!\2|none\2|empty\2)[^'\"]+\2"
+    r"(?i)((?:api_?key|password|secret|auth_?token|hf_?token)['\"]?\s*[:=]\s*\[?\s*)(['\"])(?!\2|none\2|empty\2)[^'\"]+\2"
 )
 
 
