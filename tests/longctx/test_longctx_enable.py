@@ -96,6 +96,9 @@ def test_request_tables_grow_with_sequences_and_length() -> None:
     slots = said(look(SGLANG, "args.max-running-requests=null"), "request slots")
     assert "2,048 x 1,048,576 tokens = 8.0 GiB of every GPU" in slots
     assert "40 are used" in said(look(SGLANG), "state share of the pools")  # 8 requests, five states each
+    for strategy, used in (("null", 40), ("extra_buffer_lazy", 32), ("no_buffer", 24)):  # null: what the version takes
+        found = look(SGLANG, f"args.mamba-radix-cache-strategy={strategy}")
+        assert f"{used} are used" in said(found, "state share of the pools")
     assert "9000" in said(look(TRTLLM), "avg_seq_len")
 
 

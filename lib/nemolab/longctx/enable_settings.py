@@ -109,7 +109,8 @@ def _sglang(here: Launched) -> Iterator[Row]:
                "outside the pools; --max-running-requests makes it small", "SGLang 0.5.23 ReqToTokenPool")  # fmt: skip
     strategy = s.cache_mode or "the default"
     yield _row("prefix caching", f"{'off' if s.prefix_caching is False else 'radix cache'}, strategy {strategy}",
-               "extra_buffer holds five states a request, else three", "SGLang 0.5.23 server arguments")  # fmt: skip
+               "states a request: no_buffer 3, extra_buffer_lazy 4, extra_buffer 5 (the default since 0.5.14)",
+               "SGLang 0.5.14 and 0.5.23 server arguments")  # fmt: skip
     ratio, most = here.case.text("mamba_full_memory_ratio"), here.case.number("max_mamba_cache_size")
     given = f"--mamba-full-memory-ratio {ratio or 'not set (0.9)'}, --max-mamba-cache-size {most or 'not set'}"
     yield _row("state share of the pools", given, _share(here, slots), "SGLang 0.5.23 kv_cache_configurator; planner")
@@ -124,10 +125,9 @@ def _sglang(here: Launched) -> Iterator[Row]:
 def _share(here: Launched, slots: int) -> str:
     """What the states of so many requests need of the pools, against the share they get."""
     values = {value.name: value.value for value in here.plan.values} if here.plan else {}
-    states, one = values.get("mamba_states"), values.get("mamba_state_bytes")
-    if not here.plan or not states or not one or here.plan.available_kv <= 0:
+    states, one, each = (values.get(name) for name in ("mamba_states", "mamba_state_bytes", "states_per_request"))
+    if not here.plan or not states or not one or not each or here.plan.available_kv <= 0:
         return "47 % of the pools go to states by default"
-    each = 5 if here.settings.cache_mode == "extra_buffer" else 3
     needed = slots * each * one
     rest = here.plan.available_kv
     if needed >= rest:
