@@ -312,10 +312,14 @@ def test_without_the_radix_cache_sglang_keeps_what_the_limit_needs() -> None:
 
 
 def test_the_strategy_is_one_of_the_flags() -> None:
-    from nemolab.cli import plan
     from nemolab.models.request import STRATEGIES
 
-    assert plan._STRATEGIES == STRATEGIES
+    (said,) = [option.help for option in plan_command.params if option.name == "mamba_radix_cache_strategy"]  # type: ignore[attr-defined]
+    assert all(name in said for name in STRATEGIES)
+    words = "--model nano-bf16 --gpu h200 --engine sglang --mamba-radix-cache-strategy"
+    assert CliRunner().invoke(plan_command, f"{words} off").exit_code == 0
+    refused = CliRunner().invoke(plan_command, f"{words} both")
+    assert isinstance(refused.exception, UsageError)
     with pytest.raises(UsageError, match="no strategy 'both'"):
         fit("nano-bf16", "h200", 1, engine="sglang", mamba_radix_cache_strategy="both")
 

@@ -170,6 +170,7 @@ def test_two_runs_measured_what_a_third_reports(lab: TinyLab) -> None:
     assert (done.code, merged.anew) == (0, ()), done.all
     assert lab.last().parameters["n"] == 2
     assert lab.last().measured_in == one["run_id"]
+    assert lab.last().command[:6] == ("nemolab", "run", "--recorded", one["run_id"], "--recorded", two["run_id"])
     assert [(m.run_id, m.host["kernel"]) for m in lab.last().measured_also] == [(two["run_id"], "another")]
     assert len(merged.recordings) == 3
     assert list(merged.also.values()) == [two["run_id"]], "what both hold is the first's"
@@ -185,6 +186,7 @@ def test_two_runs_measured_what_a_third_reports(lab: TinyLab) -> None:
     again = lab.nemolab("run", "--recorded", str(lab.folders()[1]))
     assert (again.code, by_id(lab.last(), "a").also) == (0, merged.also), again.all
     assert lab.last().measured_also[0].run_id == two["run_id"]
+    assert lab.last().command == ("nemolab", "run", "--recorded", one["run_id"], "--recorded", two["run_id"])
     assert "its machine was another" in (lab.folders()[2] / "index.html").read_text()
 
 

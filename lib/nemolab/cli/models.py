@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nemolab.core.errors import UsageError
-from nemolab.core.sizes import GIB, human
+from nemolab.core.sizes import gib, human
 
 if TYPE_CHECKING:
     from nemolab.models import Model
@@ -117,7 +117,7 @@ def _one(entry: Model) -> None:
             "parameters": f"{counted.total:,} ({entry.active_parameters:,} active, "
             f"{counted.router_biases:,} router biases)",
             "published parameters": f"{entry.published_parameters:,}" if entry.published_parameters else "not seen",
-            "tensors": f"{entry.size / 1e9:,.1f} GB = {entry.size / GIB:,.1f} GiB"
+            "tensors": f"{entry.size / 1e9:,.1f} GB = {gib(entry.size)}"
             + (" (layout assumed)" if entry.layout.estimate else ""),
             "formats": ", ".join(f"{part} {kind}" for part, kind in entry.layout.formats.items())
             + (f"; others {entry.layout.default}" if entry.layout.formats else entry.layout.default),

@@ -13,10 +13,7 @@ from nemolab.core.sizes import GIB
 if TYPE_CHECKING:
     from nemolab.models import Plan
 
-_BYTES = ("bytes",)
 _ENGINES = ("vllm", "sglang", "trtllm", "tensorrt-llm")  # the last is another name of the one before
-
-_STRATEGIES = ("auto", "no_buffer", "extra_buffer", "extra_buffer_lazy", "off")  # request.STRATEGIES, not imported yet
 
 
 @click.command()
@@ -36,10 +33,9 @@ _STRATEGIES = ("auto", "no_buffer", "extra_buffer", "extra_buffer_lazy", "off") 
 @click.option("--mamba-cache-mode", default="none", show_default=True, help="none, align or all (vLLM).")
 @click.option(
     "--mamba-radix-cache-strategy",
-    type=click.Choice(_STRATEGIES),
     default="auto",
     show_default=True,
-    help="SGLang's; off without the radix cache.",
+    help="auto, no_buffer, extra_buffer, extra_buffer_lazy, or off without the radix cache (SGLang).",
 )
 @click.option("--max-model-len", default=None, help="262144, 32k, 1M (= 1,048,576 as vLLM reads it), 1m, 1Mi.")
 @click.option("--num-speculative-tokens", type=int, default=0, show_default=True)
@@ -128,6 +124,7 @@ def _request(
 
 def _show(found: Plan, explain: bool) -> None:
     from nemolab.cli import text
+    from nemolab.models import report
 
     asked = found.request
     kv, ssm, conv = asked.dtypes
@@ -145,17 +142,9 @@ def _show(found: Plan, explain: bool) -> None:
     )
     rows = []
     for value in found.values:
-        shown = _gib(value.value) if value.unit in _BYTES else _number(value.value, value.unit)
+        shown = report.amount(value.value, value.unit)
         row = {"value": value.name.removesuffix("_bytes"), "": shown, "kind": "estimate" if value.estimate else ""}
         rows.append(row | ({"formula": value.formula, "source": value.source} if explain else {}))
     click.echo(text.table(rows, header=explain))
     for warning in found.warnings:
         click.echo(f"note: {warning}")
-
-
-def _gib(size: int) -> str:
-    return f"{size / GIB:,.2f} GiB" if abs(size) >= 1 << 27 else f"{size:,} bytes"
-
-
-def _number(value: float, unit: str) -> str:
-    return f"{value:,} {unit}".rstrip()

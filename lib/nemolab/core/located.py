@@ -14,10 +14,10 @@ import yaml
 from nemolab.core.errors import UsageError
 
 Path_ = tuple[str | int, ...]
+_READ = 40  # names in an error message
 
 # YAML 1.1 reads these plain words as booleans, base-60 or octal numbers; a person means text or a number.
 _EXPONENT = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+")
-_READ = 40  # names in an error message
 _NUMBER_SIGN = re.compile(r"\s+(#\d+)")  # the number of an issue, not a comment
 _TRAPS = (
     (

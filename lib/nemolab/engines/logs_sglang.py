@@ -1,6 +1,6 @@
 """SGLang: what its log says. Lines read in 0.5.13 and 0.5.23 sources; where those differ, both are matched.
 
-The start of 0.5.13 was held against logs of our own (miniature on one H200, 2026-11-30), failures but two were not.
+The start of 0.5.13 and L-312 were held against logs of our own (the miniature on one H200, 2026-11-30).
 """
 
 from __future__ import annotations

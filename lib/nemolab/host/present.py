@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nemolab.core.sizes import gib
+from nemolab.core.sizes import MIB, gib
 from nemolab.host.facts import Disk, Gpu, HostFacts
 
 UNKNOWN = "unknown"
@@ -100,7 +100,7 @@ def _truth(value: bool | None) -> str | None:
 
 
 def _limit(value: int, *, size: bool = False) -> str:
-    return "unlimited" if value < 0 else f"{value / (1 << 20):,.0f} MiB" if size else f"{value:,}"
+    return "unlimited" if value < 0 else f"{value / MIB:,.0f} MiB" if size else f"{value:,}"
 
 
 def _port(free: bool | None, holder: str | None) -> str:

@@ -6,6 +6,7 @@ import csv
 import io
 from dataclasses import dataclass
 
+from nemolab.core.sizes import MIB
 from nemolab.host.facts import Gpu
 from nemolab.host.probe import Probe
 
@@ -17,7 +18,6 @@ _QUERY = (
     "clocks.mem", "clocks.max.mem", "temperature.gpu", "pstate", "ecc.mode.current", "mig.mode.current",
     "persistence_mode", "compute_mode", "utilization.gpu", "driver_version",
 )  # fmt: skip
-_MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def _gpu(row: dict[str, str]) -> Gpu:
 
     def size(name: str) -> int | None:
         value = number(name)
-        return None if value is None else int(value * _MIB)
+        return None if value is None else int(value * MIB)
 
     def truth(name: str) -> bool | None:
         return {"Enabled": True, "Disabled": False}.get(row[name])

@@ -37,11 +37,16 @@ def verdict(lengths: Sequence[Length], wanted: float) -> str:
         last = next(length for length in lengths if length.tokens == held)
         parts.append(f"holds to {held:,} at {last.right}")
     if first is not None:
-        failing = [f"{task} at {found}" for task, found in first.failing(wanted)]
-        sure = f"fails at {first.tokens:,} in {', '.join(failing)}; all together {first.right}"
-        parts.append(sure if failing and len(failing) < len(first.tasks) else claim(first.tokens, first.right, wanted))
+        parts.append(_beyond(first, wanted))
     text = "; ".join(parts)
     return text[0].upper() + text[1:] + "."
+
+
+def _beyond(length: Length, wanted: float) -> str:
+    failing = [f"{task} at {found}" for task, found in length.failing(wanted)]
+    if not failing or len(failing) == len(length.tasks):
+        return claim(length.tokens, length.right, wanted)
+    return f"fails at {length.tokens:,} in {', '.join(failing)}; all together {length.right}"
 
 
 def passed(rows: Sequence[Row], lengths: Sequence[Length], wanted: float) -> bool:
@@ -80,11 +85,8 @@ def findings(rows: Sequence[Row], lengths: Sequence[Length], wanted: float, note
         if missed and missed.successes < missed.n:
             text = f"Asked for a key that is not there, it invents a value: declined {missed}."
             out.append(Finding("X-ABSENT", Severity.WARNING, text, "do not trust an answer by itself", where=where))
-        if (
-            length.right.share.low < wanted <= length.right.share.high
-            and length.right.share.n
-            and not length.failing(wanted)
-        ):
+        share = length.right.share
+        if share.n and share.low < wanted <= share.high and not length.failing(wanted):
             text = f"{length.right} does not settle {percent(wanted)}."
             need = f"with every answer right, {settles(wanted)} independent ones would"
             out.append(Finding("X-UNPROVEN", Severity.WARNING, text, f"more texts: {need}", where=where))

@@ -20,7 +20,7 @@ def plan_rows(found: Plan) -> list[dict[str, str]]:
     return [
         {
             "value": value.name.removesuffix("_bytes").replace("_", " "),
-            "amount": _amount(value.value, value.unit),
+            "amount": amount(value.value, value.unit),
             "kind": "estimate" if value.estimate else "exact",
             "formula": value.formula,
             "source": value.source,
@@ -185,7 +185,8 @@ def _expected(found: Checkpoint, model: Model | None) -> str:
     return "unknown" if size is None else f"{size / 1e9:,.3f} GB"
 
 
-def _amount(value: Any, unit: str) -> str:
-    if unit == "bytes":
-        return f"{value / GIB:,.2f} GiB" if abs(value) >= GIB // 10 else f"{value:,} bytes"
+def amount(value: Any, unit: str) -> str:
+    """A value of a plan for people."""
+    if unit == "bytes" and abs(value) >= GIB // 10:
+        return gib(value, 2)
     return f"{value:,} {unit}".rstrip()

@@ -98,7 +98,7 @@ def recorded(
     book = spec.load(_of_run(runbook, first) if runbook else spec.find(first.runbook_path))
     before = {name: value for name, value in first.parameters.items() if name in book.book.parameters}
     made = plan.make(book, before | dict(sets), until=until)
-    named = [part for source in sources for part in ("--recorded", source.measured[0].run_id)]
+    named = [part for each in provenance.measured(sources) for part in ("--recorded", each.run_id)]
     command = ("nemolab", "run", *named, *_options(sets, until))
     return _execute(made, None, None, None, {}, command=command, jobs=jobs, by=by, sources=sources)
 

@@ -55,26 +55,31 @@ def read(names: Sequence[str]) -> tuple[Source, ...]:
     return found
 
 
+def measured(sources: Sequence[Source]) -> tuple[Measured, ...]:
+    """The runs that measured what the sources hold, each once."""
+    return tuple({each.run_id: each for source in sources for each in source.measured}.values())
+
+
 def fields(sources: Sequence[Source]) -> dict[str, Any]:
     """What the new run's record says of them."""
-    first, *rest = {each.run_id: each for source in sources for each in source.measured}.values()
+    first, *also = measured(sources)
     return {
         "measured_in": first.run_id,
         "measured": first.started,
-        "measured_also": tuple(rest),
+        "measured_also": tuple(also),
         "host": first.host,
     }
 
 
 def origins(sources: Sequence[Source], recordings: Mapping[str, str]) -> dict[str, str]:
-    """Id of the run that made a recording, for each that one of them holds.
+    """Id of the run that made a recording, for each that one of them holds; of several, the first.
 
     Args:
         recordings: path relative to the run folder -> SHA-256.
     """
-    return {
-        name: source.made_by(name)
-        for name, digest in recordings.items()
-        for source in [next((s for s in sources if files.has(s.folder / name, digest)), None)]
-        if source
-    }
+    found: dict[str, str] = {}
+    for source in sources:
+        for name, digest in recordings.items():
+            if name not in found and files.has(source.folder / name, digest):
+                found[name] = source.made_by(name)
+    return found

@@ -111,7 +111,7 @@ def _environment() -> jinja2.Environment:
 
 def sentence(text: str) -> str:
     """`text` with a capital, unless it begins with a name such as `holds_to_tokens`, which has none."""
-    return text[:1].upper() + text[1:] if re.match(r"[a-z]+(?=[ ,.;:]|$)", text) else text
+    return text if "_" in text.partition(" ")[0] else text[:1].upper() + text[1:]
 
 
 def _breakable(text: str) -> Markup:

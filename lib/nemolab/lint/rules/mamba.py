@@ -167,23 +167,21 @@ def radix_cache_strategy(case: Case) -> Findings:
     s = case.settings
     if not case.hybrid or s.prefix_caching is False or s.cache_mode != "no_buffer" or case.before("0.5.14"):
         return
-    page = s.block_size or 1
-    if not case.on("disable_overlap_schedule") or page > 1:
-        yield case.find(
-            "R-PC-MODE",
-            Severity.ERROR,
-            (
-                f"no_buffer needs pages of one token, not {page}"
-                if page > 1
-                else "no_buffer refuses the overlap schedule"
-            )
-            + ": the engine does not start",
-            "leave --mamba-radix-cache-strategy out, which means extra_buffer"
-            + ("" if page > 1 else ", or add --disable-overlap-schedule"),
-            "SGLang 0.5.14 server_args.py, 0.5.23 arg_groups/mamba_hook.py (assertions)",
-            "mamba_radix_cache_strategy",
-            "mamba_scheduler_strategy",
-        )
+    if (page := s.block_size or 1) > 1:
+        why, fix = f"needs pages of one token, not {page}", ""
+    elif not case.on("disable_overlap_schedule"):
+        why, fix = "refuses the overlap schedule", ", or add --disable-overlap-schedule"
+    else:
+        return
+    yield case.find(
+        "R-PC-MODE",
+        Severity.ERROR,
+        f"no_buffer {why}: the engine does not start",
+        f"leave --mamba-radix-cache-strategy out, which means extra_buffer{fix}",
+        "SGLang 0.5.14 server_args.py, 0.5.23 arg_groups/mamba_hook.py (assertions)",
+        "mamba_radix_cache_strategy",
+        "mamba_scheduler_strategy",
+    )
 
 
 @rule("R-ALIGN", "mode align: the block fits into the token budget", "vllm")
