@@ -15,6 +15,7 @@ from nemolab.core.sizes import GIB, MIB, gib, human
         (4 * MIB, "4 MiB"),
         (10_692_336, "10.2 MiB"),
         (512 * MIB, "512 MiB"),
+        (1023 * MIB, "1,023 MiB"),
         (GIB, "1.0 GiB"),
         (61.94 * GIB, "61.9 GiB"),
         (2048 * GIB, "2,048.0 GiB"),

@@ -212,6 +212,13 @@ def test_sglang_start_as_it_was_on_a_gpu() -> None:
     }
 
 
+def test_piecewise_graphs_alone_are_not_the_others() -> None:
+    lines = [line for line in SGLANG.split("\n") if "Capture cuda graph begin" not in line]
+    phases = [phase.name for phase in explain("\n".join(lines)).phases]
+    assert "piecewise CUDA graphs" in phases
+    assert "CUDA graphs" not in phases
+
+
 def test_mamba_groups_that_sglang_does_not_read() -> None:
     report = explain((FIXTURES / "sglang-0.5.13-mamba-groups.log").read_text())
     assert not report.ready

@@ -41,9 +41,8 @@ class Length:
     tasks: tuple[tuple[str, Clustered], ...] = ()
 
     def failing(self, wanted: float) -> list[tuple[str, Clustered]]:
-        """Tasks among several that are shown to fail, whatever all together say."""
-        some = self.tasks if len(self.tasks) > 1 else ()
-        return [(task, right) for task, right in some if right.share.n and right.share.high < wanted]
+        """Tasks that are shown to fail, whatever all together say."""
+        return [(task, right) for task, right in self.tasks if right.share.n and right.share.high < wanted]
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,14 +72,14 @@ def fields(sources: Sequence[Source]) -> dict[str, Any]:
 
 
 def origins(sources: Sequence[Source], recordings: Mapping[str, str]) -> dict[str, str]:
-    """Id of the run that made a recording, for each that one of them holds; of several, the first.
+    """Id of the run that made a recording, for each that one of them holds.
 
     Args:
         recordings: path relative to the run folder -> SHA-256.
     """
-    found: dict[str, str] = {}
-    for source in sources:
-        for name, digest in recordings.items():
-            if name not in found and files.has(source.folder / name, digest):
-                found[name] = source.made_by(name)
-    return found
+    return {
+        name: source.made_by(name)
+        for source in sources
+        for name, digest in recordings.items()
+        if files.has(source.folder / name, digest)
+    }
